@@ -1,0 +1,35 @@
+.PHONY: install demo test check studio bench fuzz chaos clean
+PY := .venv/bin/python
+STAMP := .venv/.installed
+OBJECTIVE := Compare these five vendors over their last two releases and recommend how to enter the market
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(PY) || python3 -m venv .venv
+	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[tables,docs,studio,dev]'
+	touch $(STAMP)
+
+# Exit code 3 (an answer, with open gaps) is the right end: one vendor's price is missing on purpose.
+demo: $(STAMP)
+	@.venv/bin/planweave run "$(OBJECTIVE)" --docs examples/competitors; code=$$?; \
+	  if [ $$code -eq 3 ]; then echo "demo: ended as it should, with the missing price named as an open gap"; \
+	  else echo "demo: exit code $$code, 3 was expected"; exit 1; fi
+
+test: $(STAMP)
+	$(PY) -m pytest
+
+check: $(STAMP)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/pyright
+	.venv/bin/lint-imports
+
+studio: $(STAMP)
+	.venv/bin/langgraph dev
+
+bench: $(STAMP)
+	$(PY) benchmarks/overhead.py
+
+clean:
+	rm -rf .venv .planweave build *.egg-info

@@ -1,0 +1,1 @@
+"""Who does the work: models, structured answers, the worker and its middleware, prompts."""

@@ -1,0 +1,122 @@
+"""What went wrong, in the words of ErrorType; and one safe line about it."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from schemas.errors import AnswerInvalid, AnswerRefused, AnswerTruncated
+from schemas.evidence import ErrorType
+
+_SECRETS = (
+    re.compile(r"\b(sk|pk|rk|tvly|ghp|xox[a-z])[-_][A-Za-z0-9_-]{6,}"),
+    re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"),
+    re.compile(
+        r"(?i)\b(api[-_ ]?key|token|password|secret|authorization)(\"?'?\s*[:=]\s*\"?'?)[^\s\"',;]{4,}"
+    ),
+    re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+)
+_CONTEXT_WORDS = (
+    "context length",
+    "context_length",
+    "maximum context",
+    "too many tokens",
+    "prompt is too long",
+)
+_REFUSAL_WORDS = ("content_filter", "content policy", "content management policy", "safety system")
+_TRANSIENT_NAMES = frozenset(
+    {
+        "APIConnectionError",
+        "APITimeoutError",
+        "RateLimitError",
+        "InternalServerError",
+        "ClosedResourceError",
+        "BrokenResourceError",
+        "EndOfStream",
+        "RemoteProtocolError",
+        "ReadTimeout",
+        "ConnectTimeout",
+        "ConnectError",
+        "ReadError",
+        "WriteError",
+        "PoolTimeout",
+        "IncompleteRead",
+    }
+)
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors inside an ExceptionGroup, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether the same call could succeed a little later."""
+    return all(_transient(leaf) for leaf in leaves(error))
+
+
+def _transient(error: BaseException) -> bool:
+    status = _status(error)
+    if status is not None:
+        return status in (408, 409, 425, 429) or status >= 500
+    if isinstance(error, ConnectionError | TimeoutError | asyncio.TimeoutError):
+        return True
+    return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
+
+
+def _status(error: BaseException) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        status = getattr(holder, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None
+
+
+def model_error_type(error: BaseException) -> ErrorType:
+    """Classify an error that a model call raised."""
+    error = next(leaves(error))
+    if isinstance(error, AnswerRefused):
+        return "refused"
+    if isinstance(error, AnswerInvalid | AnswerTruncated):
+        return "schema"
+    text = str(error).casefold()
+    if _status(error) in (401, 403) or type(error).__name__ in (
+        "AuthenticationError",
+        "PermissionDeniedError",
+    ):
+        return "auth"
+    if any(word in text for word in _CONTEXT_WORDS) or _status(error) == 413:
+        return "context_overflow"
+    if any(word in text for word in _REFUSAL_WORDS):
+        return "refused"
+    return "transient" if _transient(error) else "model"
+
+
+def tool_error_type(error: BaseException) -> ErrorType:
+    """Classify an error that a tool raised."""
+    kinds: set[ErrorType] = {_tool_leaf(leaf) for leaf in leaves(error)}
+    return kinds.pop() if len(kinds) == 1 else "tool"
+
+
+def _tool_leaf(error: BaseException) -> ErrorType:
+    if _status(error) in (401, 403) or isinstance(error, PermissionError):
+        return "auth"
+    return "transient" if _transient(error) else "tool"
+
+
+def safe_text(text: str, limit: int = 400) -> str:
+    """Return text on one line, cut, without what looks like a secret."""
+    for pattern in _SECRETS:
+        text = pattern.sub(lambda m: (m.group(1) + "…") if m.re.groups else "…", text)
+    text = " ".join(text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "").split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def one_line(error: BaseException, limit: int = 400) -> str:
+    """Return `Type: message` of an error, safe to show and to store."""
+    parts = [f"{type(leaf).__name__}: {leaf}" if str(leaf) else type(leaf).__name__ for leaf in leaves(error)]
+    return safe_text("; ".join(parts), limit)

@@ -1,0 +1,236 @@
+"""What one attempt at a step has run and got back, written through to the Store before and after each tool body.
+
+The ledger is the worker's only memory of tool runs that survives a crash: the budget is counted from it, finished
+calls are answered from it, and the evidence's sources come from it. Its namespace holds the id of the graph's task,
+which is the same when an interrupted superstep is run again, and another one in a fork.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.evidence import ErrorType, Source
+from tools.artifacts import ArtifactStore
+from tools.results import SourceDraft, clean_text, cut, drafts_from
+
+EXCERPT_CHARS = 400
+ARGUMENT_CHARS = 300
+SILENT = ("", "[]", "{}", "null", "none", '""')
+
+
+class CallRecord(BaseModel):
+    """One tool call: how often its body was started, and what came of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call_id: str
+    tool: str
+    arguments: str
+    key: str
+    runs: int = 0
+    state: Literal["running", "ok", "error"] = "running"
+    content: str = ""
+    sources: list[Source] = Field(default_factory=list[Source])
+    error_type: ErrorType | None = None
+
+
+class StepLedger:
+    """The record of one attempt.
+
+    Args:
+        store: the LangGraph Store; namespace: of this attempt in it.
+        step_id: the step's id.
+        grant: how many tool runs are reserved for the attempt.
+        artifacts: where full texts go.
+        max_result_chars: how much of one result a model sees.
+        now: the clock.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        namespace: tuple[str, ...],
+        *,
+        step_id: str,
+        grant: int,
+        artifacts: ArtifactStore,
+        max_result_chars: int,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._artifacts = artifacts
+        self._max_result_chars = max_result_chars
+        self._now = now
+        self.step_id = step_id
+        self.grant = grant
+        self.records: dict[str, CallRecord] = {}
+        self.refused: list[str] = []
+        self.closed: ErrorType | None = None
+
+    async def load(self) -> None:
+        """Read what an interrupted run of this attempt has recorded."""
+        items = await self._store.asearch(self._namespace, limit=1000)
+        records = [
+            CallRecord.model_validate(item.value) for item in sorted(items, key=lambda item: item.created_at)
+        ]
+        self.records = {record.call_id: record for record in records}
+
+    @property
+    def used(self) -> int:
+        """Tool bodies started, every retry counted."""
+        return sum(record.runs for record in self.records.values())
+
+    @property
+    def spent(self) -> bool:
+        """Whether no tool body may start any more."""
+        return self.closed is not None or self.used >= self.grant
+
+    @property
+    def successful_calls(self) -> int:
+        """Calls that ended without an error."""
+        return sum(record.state == "ok" for record in self.records.values())
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """All sources that the tools returned, by id, in the order of the calls."""
+        found: dict[str, Source] = {}
+        for record in self.records.values():
+            for source in record.sources:
+                found.setdefault(source.id, source)
+        return found
+
+    def close(self, reason: ErrorType) -> None:
+        """Let no further tool body start; the first reason stays."""
+        self.closed = self.closed or reason
+
+    def refuse(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Note a call that was not run, and return what the model is told."""
+        self.refused.append(f"{tool}({shown(arguments)})")
+        why = (
+            f"the step's budget of {self.grant} tool runs is spent"
+            if self.used >= self.grant
+            else "tools are closed"
+        )
+        return f"Not run: {why}. Conclude with a Finding from what you have."
+
+    def twin(self, key: str) -> CallRecord | None:
+        """Return a finished call with the same tool and arguments, if there is one."""
+        return next((r for r in self.records.values() if r.key == key and r.state == "ok"), None)
+
+    def reserve(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> CallRecord | None:
+        """Count one more run of a call, without waiting, so that parallel calls cannot overtake each other.
+
+        Returns:
+            The record, to be passed to `started`; None when the budget is spent.
+        """
+        if self.spent:
+            return None
+        record = self.records.get(call_id)
+        if record is None:
+            record = CallRecord(
+                call_id=call_id, tool=tool, arguments=shown(arguments), key=call_key(tool, arguments)
+            )
+            self.records[call_id] = record
+        record.runs += 1
+        record.state = "running"
+        return record
+
+    async def started(self, record: CallRecord) -> None:
+        """Store that a body is about to run."""
+        await self._save(record)
+
+    async def unrun(self, record: CallRecord) -> None:
+        """Take a run back whose body did not run to an end of its own: it paused for a person."""
+        record.runs -= 1
+        await self._save(record)
+
+    async def finished(self, record: CallRecord, content: Any, artifact: Any) -> str:
+        """Store a result and return the text for the model: capped, with source ids."""
+        text = clean_text(content if isinstance(content, str) else as_text(content))
+        drafts = drafts_from(content, artifact)
+        named = bool(drafts)
+        if not drafts and not _empty(text, artifact):
+            drafts = [self._own_draft(record, text)]
+        record.sources = [await self._source(record, draft) for draft in drafts]
+        record.content = await self._for_model(
+            text, label=None if named or not drafts else record.sources[0].id
+        )
+        record.state = "ok"
+        await self._save(record)
+        return record.content
+
+    async def failed(self, record: CallRecord, message: str, error_type: ErrorType) -> None:
+        """Store that the body ended with an error."""
+        record.state, record.content, record.error_type = "error", message, error_type
+        await self._save(record)
+
+    async def _save(self, record: CallRecord) -> None:
+        key = hashlib.sha256(record.call_id.encode("utf-8", "replace")).hexdigest()[:32]
+        await self._store.aput(self._namespace, key, record.model_dump(mode="json"), index=False)
+
+    def _own_draft(self, record: CallRecord, text: str) -> SourceDraft:
+        digest = hashlib.sha256(f"{record.key}\n{text}".encode()).hexdigest()[:7]
+        locator = f"{record.tool}({record.arguments})"
+        return SourceDraft(source_id=digest, locator=locator, title=record.tool, excerpt=text, text=text)
+
+    async def _source(self, record: CallRecord, draft: SourceDraft) -> Source:
+        text = clean_text(draft["text"] or draft["excerpt"])
+        return Source(
+            id=draft["source_id"],
+            step_id=self.step_id,
+            tool=record.tool,
+            locator=clean_text(draft["locator"])[:1000] or f"{record.tool}({record.arguments})",
+            title=clean_text(draft["title"])[:300],
+            excerpt=clean_text(draft["excerpt"] or text)[:EXCERPT_CHARS],
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+            artifact=await self._artifacts.put(text),
+            retrieved_at=self._now(),
+        )
+
+    async def _for_model(self, text: str, label: str | None) -> str:
+        labelled = f"[{label}]\n{text}" if label else text
+        if len(labelled) > self._max_result_chars:
+            await self._artifacts.put(text)
+            return cut(labelled, self._max_result_chars)
+        return labelled or "(empty result)"
+
+
+def _empty(text: str, artifact: Any) -> bool:
+    # A built-in tool says "nothing found" in words, with an empty list as its artifact.
+    return text.strip().casefold() in SILENT or artifact == []
+
+
+def shown(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as one short line."""
+    text = json.dumps(arguments, ensure_ascii=False, default=str, sort_keys=True)[1:-1]
+    return clean_text(text)[:ARGUMENT_CHARS]
+
+
+def call_key(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return what makes two calls the same: tool and arguments."""
+    text = json.dumps([tool, arguments], ensure_ascii=False, default=str, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def as_text(content: Any) -> str:
+    """Return a tool's content as text: text blocks joined, other blocks named, never a Python repr of an object."""
+    if isinstance(content, list) and all(isinstance(block, str | dict) for block in content):  # pyright: ignore[reportUnknownVariableType]
+        parts = [_block_text(block) for block in content]  # pyright: ignore[reportUnknownVariableType]
+        return "\n".join(part for part in parts if part)
+    return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def _block_text(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    if block.get("type") == "text":
+        return str(block.get("text", ""))
+    if "type" in block:
+        return f"({block['type']} block left out)"
+    return json.dumps(block, ensure_ascii=False, default=str)

@@ -1,0 +1,1 @@
+"""The worker's middleware: one concern per file."""

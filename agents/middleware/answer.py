@@ -1,0 +1,132 @@
+"""The worker's answer: a Finding by tool call or as JSON in text; one nudge for prose, at most three tries."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    hook_config,
+)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.runtime import Runtime
+from pydantic import ValidationError
+from typing_extensions import override
+
+from agents.failures import one_line
+from agents.retrying import with_retries
+from agents.structured import MAX_ATTEMPTS, UNREADABLE, is_truncated, json_objects, raise_refusal, usage_of
+from schemas.errors import AnswerInvalid
+from schemas.evidence import Finding, Usage
+from schemas.plan import validation_lines
+
+NUDGE = "planweave_nudge"
+
+
+class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Reads the Finding out of whatever the model answers, and counts what the calls cost.
+
+    Args:
+        seconds_left: of the step; retries of transient errors stay inside it.
+
+    Attributes:
+        spent: model calls and tokens of this process; `usage_in` gives those of the messages.
+    """
+
+    def __init__(self, seconds_left: Callable[[], float]) -> None:
+        super().__init__()
+        self.seconds_left = seconds_left
+        self.spent = Usage()
+
+    @override
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        if not self.spent.model_calls:
+            self.spent = usage_in(request.messages)  # after a crash: what the interrupted run has spent
+        response = await self._call(request, handler)
+        message = _answer_of(response)
+        if message is None:
+            return response
+        self.spent = self.spent + usage_of(message)
+        raise_refusal(message)
+        if response.structured_response is None and not message.tool_calls:
+            finding = next(iter(_findings(message.text)), None)
+            if finding is not None:
+                return ModelResponse(result=response.result, structured_response=finding)
+        return response
+
+    async def _call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        problem = ""
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                return await with_retries(lambda: handler(request), self.seconds_left)
+            except UNREADABLE as error:
+                self.spent = self.spent + Usage(model_calls=1)
+                problem = f"the server's answer could not be read ({one_line(error, 200)})"
+        raise AnswerInvalid("Finding", [problem])
+
+    @hook_config(can_jump_to=["model", "end"])
+    @override
+    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        messages = state["messages"]
+        if state.get("structured_response") is not None:
+            return None
+        if failed_answers(messages) >= MAX_ATTEMPTS:
+            return {"jump_to": "end"}
+        last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+        if last is None or last.tool_calls:
+            return None
+        if any(isinstance(m, HumanMessage) and m.name == NUDGE for m in messages) and not json_objects(
+            last.text
+        ):
+            return None  # asked once in vain: prose again ends the step
+        return {"messages": [HumanMessage(_nudge(last), name=NUDGE)], "jump_to": "model"}
+
+
+def _answer_of(response: ModelResponse[Any]) -> AIMessage | None:
+    return next((m for m in response.result if isinstance(m, AIMessage)), None)
+
+
+def _findings(text: str) -> list[Finding]:
+    found: list[Finding] = []
+    for candidate in json_objects(text):
+        try:
+            found.append(Finding.model_validate(candidate))
+        except ValidationError:
+            continue
+    return found
+
+
+def _nudge(message: AIMessage) -> str:
+    if is_truncated(message):
+        return "Your answer was cut at the token limit. Answer with one short Finding."
+    for candidate in json_objects(message.text):
+        try:
+            Finding.model_validate(candidate)
+        except ValidationError as error:
+            return "This is not a valid Finding: " + "; ".join(validation_lines(error)[:10])
+    return "Answer with one Finding now: summary, source_ids, criteria, missing."
+
+
+def failed_answers(messages: list[AnyMessage]) -> int:
+    """Count answers that were meant to be the Finding: calls of it, and messages without any call."""
+    answers = [m for m in messages if isinstance(m, AIMessage)]
+    return sum(not m.tool_calls or any(c["name"] == "Finding" for c in m.tool_calls) for m in answers)
+
+
+def usage_in(messages: list[AnyMessage]) -> Usage:
+    """Add up what the model calls behind these messages have cost."""
+    total = Usage()
+    for message in messages:
+        if isinstance(message, AIMessage):
+            total = total + usage_of(cast("AIMessage", message))
+    return total

@@ -1,0 +1,255 @@
+"""Tool budgets that bind: each tool body is reserved, recorded before and after, and never repeated once finished.
+
+Stands inside ToolRetryMiddleware, so that it sees every retry. Counts live in the ledger, not here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
+from pydantic import BaseModel, ValidationError
+from typing_extensions import override
+
+from agents.failures import one_line, tool_error_type
+from agents.ledger import CallRecord, StepLedger, call_key
+from agents.middleware.approval import ask_person
+from schemas.errors import LimitReached
+from schemas.events import ToolFinished, ToolStarted
+from schemas.evidence import ErrorType
+from schemas.plan import validation_lines
+from tools.registry import ToolRegistry, ToolSpec
+
+ToolResult = ToolMessage | Command[Any]
+ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
+REPEATED_ROUNDS = 3
+
+
+class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Reserves and records tool runs; takes the tools away when they are spent, so that only the Finding is left.
+
+    Args:
+        ledger: of this attempt.
+        registry: says what each tool may do.
+        max_model_calls: of the step; the last one gets no tools.
+        exclusive: held while a tool that writes or executes runs: one at a time in a run.
+        emit: takes RunEvents.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        ledger: StepLedger,
+        registry: ToolRegistry,
+        *,
+        max_model_calls: int,
+        exclusive: asyncio.Lock,
+        emit: Callable[[BaseModel], None],
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self.ledger = ledger
+        self.registry = registry
+        self.max_model_calls = max_model_calls
+        self.exclusive = exclusive
+        self.emit = emit
+        self.clock = clock
+
+    @override
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        messages = request.messages
+        calls = sum(isinstance(message, AIMessage) for message in messages)
+        if calls >= self.max_model_calls:
+            raise LimitReached("max_model_calls_per_step", self.max_model_calls)
+        if rounds_repeat(messages):
+            self.ledger.close("no_progress")
+        elif calls == self.max_model_calls - 1:
+            self.ledger.close("model_limit")
+        notice = self._notice()
+        if notice and request.tools:
+            request = request.override(tools=[], messages=[*messages, HumanMessage(notice)])
+        return await handler(request)
+
+    def _notice(self) -> str:
+        ledger = self.ledger
+        if ledger.closed == "no_progress":
+            return (
+                "You repeat yourself. The tools are closed: conclude now with a Finding from what you have."
+            )
+        if ledger.closed is not None:
+            return "The step's limit is reached. Conclude now with a Finding from what you have."
+        if ledger.spent and ledger.grant > 0:
+            return f"All {ledger.grant} tool runs are used. Conclude now with a Finding from what you have."
+        return ""
+
+    @override
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        call = request.tool_call
+        known = self.ledger.records.get(str(call["id"]))
+        if known is not None and known.state == "ok":
+            return self._answer(request, known.content)
+        if request.tool is None:
+            return await handler(request)  # an unknown tool: ToolNode says which there are
+        spec = self.registry.spec(call["name"])
+        twin = self.ledger.twin(call_key(call["name"], call["args"])) if spec.idempotent else None
+        if twin is not None:
+            return self._answer(request, f"(the same call as before, with the same result)\n{twin.content}")
+        if known is not None and known.state == "running" and not may_repeat(spec) and known.runs > 0:
+            text = "This call was interrupted; whether it took effect is not known. It is not repeated."
+            await self.ledger.failed(known, text, "tool")
+            return self._answer(request, text, ok=False)
+        problem = argument_problem(request)
+        if problem:
+            return self._answer(request, problem, ok=False)
+        if spec.permission == "read":
+            return await self._run(request, handler, spec)
+        return await self._run_alone(request, handler, spec)
+
+    async def _run_alone(self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec) -> ToolResult:
+        """Run a tool that changes something: after a person's yes, and never beside another one."""
+        if self.ledger.spent:
+            return self._answer(request, self.ledger.refuse(spec.name, request.tool_call["args"]), ok=False)
+        decision = ask_person(self.ledger.step_id, spec, request.tool_call)
+        if decision.rejected:
+            return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
+        asked = request.tool_call
+        call = ToolCall(name=asked["name"], args=decision.arguments, id=asked["id"], type="tool_call")
+        async with self.exclusive:
+            return await self._run(request.override(tool_call=call), handler, spec)
+
+    async def _run(self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec) -> ToolResult:
+        call = request.tool_call
+        record = self.ledger.reserve(str(call["id"]), call["name"], call["args"])
+        if record is None:
+            return self._answer(request, self.ledger.refuse(call["name"], call["args"]), ok=False)
+        await self.ledger.started(record)
+        self.emit(self._started(record))
+        began = self.clock()
+        try:
+            result = await run_body(lambda: handler(request), spec)
+        except GraphBubbleUp:
+            await self.ledger.unrun(record)
+            raise
+        except Exception as error:
+            await self.ledger.failed(record, one_line(error), tool_error_type(error))
+            self._ended(record, began, ok=False)
+            raise
+        return await self._record(request, record, result, began)
+
+    async def _record(
+        self, request: ToolCallRequest, record: CallRecord, result: ToolResult, began: float
+    ) -> ToolResult:
+        if isinstance(result, Command):
+            await self.ledger.finished(record, "", [])
+            self._ended(record, began, ok=True)
+            return result
+        if result.status == "error":
+            text = str(result.text)[:1000]
+            await self.ledger.failed(record, text, "tool")
+            self._ended(record, began, ok=False)
+            return self._answer(request, text, ok=False)
+        content = await self.ledger.finished(record, result.content, result.artifact)
+        self._ended(record, began, ok=True)
+        return self._answer(request, content)
+
+    def _started(self, record: CallRecord) -> ToolStarted:
+        return ToolStarted(
+            step_id=self.ledger.step_id,
+            tool=record.tool,
+            arguments=record.arguments,
+            calls_used=self.ledger.used,
+        )
+
+    def _ended(self, record: CallRecord, began: float, *, ok: bool) -> None:
+        ids = [source.id for source in record.sources]
+        seconds = round(self.clock() - began, 3)
+        event = ToolFinished(
+            step_id=self.ledger.step_id, tool=record.tool, ok=ok, seconds=seconds, source_ids=ids
+        )
+        self.emit(event)
+
+    def _answer(self, request: ToolCallRequest, content: str, *, ok: bool = True) -> ToolMessage:
+        call = request.tool_call
+        status = "success" if ok else "error"
+        return ToolMessage(content, tool_call_id=str(call["id"]), name=call["name"], status=status)
+
+
+class ToolErrors(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Outermost: what a tool raises becomes one line for the model. Cancellation and LangGraph's signals pass."""
+
+    @override
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        call = request.tool_call
+        try:
+            return await handler(request)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a tool does wrong stays inside its step
+            text = f"{call['name']} failed: {one_line(error)}"
+            return ToolMessage(text, tool_call_id=str(call["id"]), name=call["name"], status="error")
+
+
+def may_repeat(spec: ToolSpec) -> bool:
+    """Return whether a call that a crash cut off is run again: it only reads, or running it twice is the same."""
+    return spec.permission == "read" or spec.idempotent
+
+
+def argument_problem(request: ToolCallRequest) -> str:
+    """Return what is wrong with a call's arguments, or "". A call that cannot be made is not a tool run."""
+    schema = request.tool.tool_call_schema if request.tool else None
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        return ""  # a plain JSON schema: the tool's own server checks it
+    try:
+        schema.model_validate(request.tool_call["args"])
+    except ValidationError as error:
+        return f"Wrong arguments for {request.tool_call['name']}: " + "; ".join(validation_lines(error)[:5])
+    return ""
+
+
+async def run_body(call: Callable[[], Awaitable[ToolResult]], spec: ToolSpec) -> ToolResult:
+    """Await a tool body in a task of its own, so that one that ignores cancellation cannot hold up the step."""
+    task = asyncio.ensure_future(call())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=spec.timeout_seconds)
+    except asyncio.CancelledError:
+        _abandon(task)
+        raise
+    if not done:
+        _abandon(task)
+        raise TimeoutError(f"{spec.name} took longer than its {spec.timeout_seconds:g} s")
+    return task.result()
+
+
+def _abandon(task: "asyncio.Future[ToolResult]") -> None:
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())  # a late error has no reader
+    task.cancel()
+
+
+def rounds_repeat(messages: list[AnyMessage]) -> bool:
+    """Return whether the last three rounds of tool calls asked for the same, or only for what cannot be run."""
+    rounds = [m for m in messages if isinstance(m, AIMessage) and m.tool_calls][-REPEATED_ROUNDS:]
+    if len(rounds) < REPEATED_ROUNDS:
+        return False
+    if len({frozenset(call_key(c["name"], c["args"]) for c in m.tool_calls) for m in rounds}) == 1:
+        return True
+    first = messages.index(rounds[0])
+    replies = [m for m in messages[first:] if isinstance(m, ToolMessage)]
+    return bool(replies) and all(reply.status == "error" for reply in replies)
+
+
+def limit_error(ledger: StepLedger) -> ErrorType | None:
+    """Return the limit that cut the work of this attempt, if one did."""
+    return ledger.closed or ("tool_budget" if ledger.refused else None)
+
+
+def refused_calls(ledger: StepLedger) -> list[str]:
+    """Return one line for each call that the budget refused, for the evidence's `missing`."""
+    return [f"not run, tool budget of {ledger.grant} spent: {call}" for call in ledger.refused]

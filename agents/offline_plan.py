@@ -1,0 +1,251 @@
+"""The embedded planner: independent gathering steps, one that compares, one that concludes."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents import offline_phrases as phrases
+from agents.offline_ask import Subject, is_figure, likely_documents, read_subject
+from agents.offline_requests import PlannerRequest
+from agents.offline_tables import table_tasks
+from agents.offline_text import cut, units
+
+MAX_GATHERING = 12
+MAX_STEP_BUDGET = 4
+DOCUMENT_TOOLS = ("search_documents", "read_document")
+TABLE_TOOL = "query_tables"
+
+
+@dataclass
+class Work:
+    """A gathering step before it has an id: what names it, its task, criteria, and tools."""
+
+    name: str
+    task: str
+    criteria: list[str]
+    tools: list[str] | None
+    budget: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        self.budget = min(MAX_STEP_BUDGET, len(self.criteria) + 1)
+
+
+def plan(request: PlannerRequest, *, simplest: bool = False) -> dict[str, Any]:
+    """Return a PlanDraft as a dict.
+
+    Args:
+        request: the planner's request.
+        simplest: plan one step only, because a richer plan was not accepted.
+    """
+    objective = "\n".join([request.objective, *request.feedback])
+    subject = read_subject(objective, request.catalogue.documents)
+    chinese = subject.ask.chinese
+    room = max(1, min(MAX_GATHERING, request.limits.max_steps - 2, request.limits.tool_budget // 2 - 2))
+    tools = {tool.name for tool in request.tools}
+    work = [] if simplest else _table_work(request, tools, room, chinese)
+    if not work or _has_documents(request):
+        work += _document_work(request, subject, tools, 1 if simplest else max(1, room - len(work)))
+    work = work[: max(1, request.limits.max_steps)]
+    _fit_budget(work, request.limits.tool_budget)
+    ids: list[str] = []
+    steps = [_step(item, new_id(item.name, ids)) for item in work]
+    steps += _closing_steps(subject, ids, request.limits.max_steps - len(steps))
+    return {
+        "goal": cut(request.objective.strip(), 300),
+        "assumptions": _assumptions(request, chinese),
+        "steps": steps,
+    }
+
+
+def _has_documents(request: PlannerRequest) -> bool:
+    return any(group.documents for group in request.catalogue.documents.groups)
+
+
+def _table_work(request: PlannerRequest, tools: set[str], room: int, chinese: bool) -> list[Work]:
+    if TABLE_TOOL not in tools:
+        return []
+    offered = [TABLE_TOOL, *(t for t in DOCUMENT_TOOLS[:1] if t in tools and _has_documents(request))]
+    wanted = units(request.objective)
+    most = max(1, min(6, room - 1))
+    work = [
+        Work(f"table-{name}", task, [phrases.table_criterion(name, chinese=chinese)], offered)
+        for name, task in table_tasks(request.catalogue.tables, wanted, chinese, most)
+    ]
+    for item in work:
+        item.budget = MAX_STEP_BUDGET
+    return work
+
+
+def _document_work(request: PlannerRequest, subject: Subject, tools: set[str], room: int) -> list[Work]:
+    offered = [t for t in DOCUMENT_TOOLS if t in tools] or None
+    if not subject.entities:
+        return _topic_work(request, subject, offered, room)
+    entities, aspects = subject.entities, subject.aspects
+    per_step = -(-len(entities) // room)
+    if per_step > 1:
+        packs = [entities[i : i + per_step] for i in range(0, len(entities), per_step)]
+        return [_entity_work(pack, aspects, subject, offered) for pack in packs]
+    slices = _slices(aspects, max(1, room // len(entities)))
+    return [
+        _entity_work([entity], part, subject, offered, len(slices) > 1)
+        for part in slices
+        for entity in entities
+    ]
+
+
+def _slices(aspects: Sequence[str], most: int) -> list[list[str]]:
+    """Divide aspects over steps; figures, which are missing most often, get steps of their own first."""
+    ordered = sorted(aspects, key=lambda a: not is_figure(a))
+    if most >= len(ordered):
+        return [[a] for a in ordered]
+    return [*([a] for a in ordered[: most - 1]), ordered[most - 1 :]]
+
+
+def _entity_work(
+    entities: Sequence[str],
+    aspects: Sequence[str],
+    subject: Subject,
+    tools: list[str] | None,
+    sliced: bool = False,
+) -> Work:
+    chinese = subject.ask.chinese
+    criteria = [
+        phrases.criterion(entity, aspect, chinese=chinese, figure=is_figure(aspect))
+        for entity in entities
+        for aspect in aspects
+    ]
+    joint = "、" if chinese else ", "
+    who, what = joint.join(entities), joint.join(a for a in aspects if a)
+    task = (
+        f"在资料中查找{who}的{what or '要点'}"
+        if chinese
+        else f"Find in the documents, for {who}: {what or 'key points'}"
+    )
+    return Work(
+        "-".join([*entities[:2], *(aspects[:1] if sliced else [])]), _task(task), _criteria(criteria), tools
+    )
+
+
+def _topic_work(request: PlannerRequest, subject: Subject, tools: list[str] | None, room: int) -> list[Work]:
+    """Plan a step for each thing asked for; for a single one, a step for each document that is clearly about it."""
+    chinese, scope = subject.ask.chinese, subject.ask.scope
+    work: list[Work] = []
+    for aspect in subject.aspects[:room]:
+        about = f"{aspect}（{scope}）" if chinese else f"{aspect} ({scope})"
+        wanted = phrases.criterion("", about if scope else aspect, chinese=chinese, figure=is_figure(aspect))
+        task = (
+            f"在资料中查找：{about if scope else aspect}"
+            if chinese
+            else f"Find in the documents: {about if scope else aspect}"
+        )
+        titles = likely_documents(units(aspect), request.catalogue.documents)
+        if titles:
+            queries = [aspect, *(f"{title} {aspect}" for title in titles)]
+            task = phrases.with_queries(task, [cut(q, 120) for q in queries], chinese)
+        work.append(Work(aspect or "topic", _task(task), _criteria([wanted]), tools))
+    for item in work:
+        item.budget = 3
+    return work
+
+
+def _task(text: str) -> str:
+    return cut(text, 2000)
+
+
+def _criteria(criteria: Sequence[str]) -> list[str]:
+    return [cut(c, 1000) for c in criteria[:20]]
+
+
+def _fit_budget(work: Sequence[Work], total: int) -> None:
+    """Lower the steps' budgets, the largest first, until they fit the run's."""
+    while sum(item.budget for item in work) > max(0, total):
+        max(work, key=lambda item: item.budget).budget -= 1
+
+
+def _step(work: Work, step_id: str) -> dict[str, Any]:
+    return {
+        "id": step_id,
+        "task": work.task,
+        "success_criteria": work.criteria,
+        "tools": work.tools,
+        "tool_budget": work.budget,
+    }
+
+
+def _closing_steps(subject: Subject, gathering: Sequence[str], room: int) -> list[dict[str, Any]]:
+    chinese = subject.ask.chinese
+    steps: list[dict[str, Any]] = []
+    if len(gathering) > 1 and room > 1:
+        steps.append(comparing_step("compare", gathering, chinese))
+    if room > 0:
+        needs = [steps[-1]["id"]] if steps else gathering
+        steps.append(concluding_step("conclude", needs, subject.ask.conclude, chinese))
+    return steps
+
+
+def comparing_step(step_id: str, needs: Sequence[str], chinese: bool) -> dict[str, Any]:
+    """Return the step that sets findings side by side."""
+    task = "把各步骤的发现逐项并列比较。" if chinese else "Set the findings side by side, aspect by aspect."
+    return _reasoning_step(step_id, needs, task, phrases.said(phrases.SIDE_BY_SIDE, chinese))
+
+
+def concluding_step(step_id: str, needs: Sequence[str], conclude: str, chinese: bool) -> dict[str, Any]:
+    """Return the step that names what a conclusion can build on."""
+    if chinese:
+        task = f"列出得出结论可依据的发现：{conclude}" if conclude else "列出得出结论可依据的发现。"
+    else:
+        task = f"Name the findings that a conclusion can build on: {conclude or 'the objective'}"
+    return _reasoning_step(step_id, needs, task, phrases.said(phrases.TO_BUILD_ON, chinese))
+
+
+def _reasoning_step(step_id: str, needs: Sequence[str], task: str, criterion: str) -> dict[str, Any]:
+    return {
+        "id": step_id,
+        "task": _task(task),
+        "success_criteria": [criterion],
+        "depends_on": list(needs[:20]),
+        "tools": [],
+        "tool_budget": 0,
+    }
+
+
+def _assumptions(request: PlannerRequest, chinese: bool) -> list[str]:
+    text = (
+        "按资料目录和目标用词分解；未使用语言模型。"
+        if chinese
+        else "Divided by the catalogue and the objective's words; no language model."
+    )
+    left_out = request.catalogue.documents.left_out
+    if left_out > 0:
+        more = (
+            f"目录中略去了 {left_out} 个文档，检索仍覆盖它们。"
+            if chinese
+            else f"{left_out} documents are not in the catalogue; searches still cover them."
+        )
+        return [text, more]
+    return [text]
+
+
+SECOND_TRY = re.compile(r"-(\d+)$")
+
+
+def new_id(name: str, taken: list[str]) -> str:
+    """Return a step id made from a name, unlike all those taken, and add it to them.
+
+    No id ends in a dash and digits, which is what a second try at a step looks like.
+    """
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
+    base = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:48].strip("-") or "find"
+    base = base if re.match(r"[a-z0-9]", base) else f"step-{base}"
+    base = f"{base}-a" if SECOND_TRY.search(base) else base
+    used = {t.casefold() for t in taken}
+    step_id, letters = (
+        base,
+        iter(f"{a}{b}" for a in "bcdefghijklmnopqrstuvwxyz" for b in ("", *"abcdefghijklmnopqrstuvwxyz")),
+    )
+    while step_id in used:
+        step_id = f"{base}-{next(letters)}"
+    taken.append(step_id)
+    return step_id

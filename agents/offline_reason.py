@@ -1,0 +1,100 @@
+"""The embedded worker's steps without tools: set findings side by side, or name those to build on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents import offline_phrases as phrases
+from agents.offline_match import Wanted
+from agents.offline_requests import Dependency, WorkerRequest
+from agents.offline_text import Profile, coverage, cut, units
+from agents.offline_words import DIGIT, TROUBLE
+
+MAX_NAMED = 8
+Line = tuple[str, str, str]
+
+
+def reasoned(request: WorkerRequest, wanted: Sequence[Wanted], chinese: bool) -> dict[str, Any]:
+    """Return the Finding of a step that only has its dependencies."""
+    lines = [line for dependency in request.dependencies for line in _lines_of(dependency)]
+    if any(c in phrases.TO_BUILD_ON for c in request.step.success_criteria):
+        lines = _telling(lines, request.objective)
+    else:
+        lines = _side_by_side(lines)
+    cited = _cited(lines, request.dependencies)
+    text = Profile("\n".join(f"{label} {quote}" for label, quote, _ in lines))
+    verdicts: list[dict[str, Any]] = []
+    for criterion, want in zip(request.step.success_criteria, wanted, strict=False):
+        template = criterion in phrases.TEMPLATES or not want.units
+        met = bool(lines) and (template or coverage(want.units, (text, 1.0)) >= 0.5)
+        verdicts.append({"criterion": criterion, "met": met, "reason": _reason(met, len(lines), chinese)})
+    return {
+        "summary": _summary(lines)
+        or ("前序步骤没有可用的发现。" if chinese else "The steps before this one found nothing to use."),
+        "source_ids": cited[:50],
+        "criteria": verdicts,
+        "missing": [cut(w.label, 300) for w, v in zip(wanted, verdicts, strict=False) if not v["met"]],
+    }
+
+
+def _lines_of(dependency: Dependency) -> list[Line]:
+    """Return a summary's lines; one for the whole of it where another model wrote it."""
+    lines = phrases.lines_in(dependency.summary)
+    if lines or not dependency.summary.strip() or not (dependency.source_ids or dependency.sources):
+        return lines
+    locator = dependency.sources[0].locator if dependency.sources else dependency.source_ids[0]
+    return [(dependency.step_id or "step", cut(" ".join(dependency.summary.split()), 600), locator)]
+
+
+def _side_by_side(lines: Sequence[Line]) -> list[Line]:
+    """Order lines by aspect, one or two for each entity, so that like stands beside like."""
+    aspects: dict[str, list[Line]] = {}
+    seen: dict[str, int] = {}
+    for line in lines:
+        seen[line[0]] = seen.get(line[0], 0) + 1
+        if seen[line[0]] <= 2:
+            aspects.setdefault(phrases.entity_and_aspect(line[0])[1], []).append(line)
+    return [line for group in aspects.values() for line in group]
+
+
+def _telling(lines: Sequence[Line], objective: str) -> list[Line]:
+    """Choose the lines that bear most on a conclusion: trouble, figures, the objective's words; not all of one thing."""
+    wanted = units(objective)
+
+    def weight(line: Line) -> float:
+        text = f"{line[0]} {line[1]}"
+        share = coverage(wanted, (Profile(text), 1.0))
+        # What a table counts weighs more than one person's words.
+        counted = 1.0 if line[2].lstrip().upper().startswith("SELECT") else 0.0
+        return (
+            share + 0.5 * min(2, len(TROUBLE.findall(line[1]))) + 0.3 * bool(DIGIT.search(line[1])) + counted
+        )
+
+    chosen: list[Line] = []
+    ranked = sorted(lines, key=weight, reverse=True)
+    for most in (1, 2, 3):  # one line for each label first, then more
+        for line in ranked:
+            if len(chosen) < MAX_NAMED and line not in chosen and sum(c[0] == line[0] for c in chosen) < most:
+                chosen.append(line)
+    return chosen
+
+
+def _cited(lines: Sequence[Line], dependencies: Sequence[Dependency]) -> list[str]:
+    """Return the ids behind the lines, found by their locators; all that the dependencies carry if none is."""
+    by_locator = {" ".join(s.locator.split()): s.id for d in dependencies for s in d.sources if s.id}
+    found = [by_locator[locator] for _, _, locator in lines if locator in by_locator]
+    return list(dict.fromkeys(found or [i for d in dependencies for i in d.source_ids]))
+
+
+def _summary(lines: Sequence[Line]) -> str:
+    rows: list[str] = []
+    for line in lines:
+        row = phrases.line(*line)
+        if sum(map(len, rows)) + len(rows) + len(row) <= 7_500:
+            rows.append(row)
+    return "\n".join(rows)
+
+
+def _reason(met: bool, count: int, chinese: bool) -> str:
+    if met:
+        return f"前序步骤提供了 {count} 条引文" if chinese else f"the steps before give {count} quotes for it"
+    return "前序步骤没有相应内容" if chinese else "the steps before carry nothing for it"

@@ -1,0 +1,122 @@
+"""The embedded writer: quotes with the numbers of their sources, and what is not known."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents import offline_phrases as phrases
+from agents.offline_requests import FindingEntry, WriterRequest
+from agents.offline_text import cut
+
+_MAX_BUILD_ON = 8
+
+
+@dataclass(frozen=True)
+class _Statement:
+    label: str
+    quote: str
+    cite: str
+
+    @property
+    def text(self) -> str:
+        return f"“{self.quote}” {self.cite}".rstrip()
+
+
+def write(request: WriterRequest) -> str:
+    """Return the answer as Markdown; it holds nothing that is not in a summary."""
+    chinese = request.language == "zh"
+    numbers = {" ".join(s.locator.split()): s.n for s in request.sources if s.locator}
+    parts = [_lead(request, chinese)]
+    build_on = [f for f in request.findings if _is_conclusion(f)]
+    statements: list[_Statement] = []
+    others: list[str] = []
+    for finding in request.findings:
+        lines = phrases.lines_in(finding.summary)
+        if finding.reasoning:
+            others.append(_reasoning(finding, chinese))
+        elif not lines:
+            others.append(
+                f"**{_plain(finding.step_id)}**: {_plain(finding.summary)} {_cites(finding.cite)}".rstrip()
+            )
+        elif finding not in build_on:
+            statements += [_statement(line, numbers, finding) for line in lines]
+    if build_on:
+        parts.append(_build_on(build_on, numbers, chinese))
+    parts += _grouped(list(dict.fromkeys(statements)))
+    parts += others
+    if request.gaps:
+        parts.append(_unknown(request.gaps, chinese))
+    return "\n\n".join(parts)
+
+
+def _lead(request: WriterRequest, chinese: bool) -> str:
+    count = len({n for f in request.findings for n in f.cite})
+    if not request.findings:
+        return "没有任何步骤得到可用的发现。" if chinese else "No step found anything that can be used."
+    if chinese:
+        return f"以下逐条引用 {count} 处资料的原文，按用词匹配选出；没有语言模型对其加以判断。"
+    return f"Quoted from {count} sources, chosen by their words; no language model has weighed them."
+
+
+def _is_conclusion(finding: FindingEntry) -> bool:
+    return re.sub(r"-\d+$", "", finding.step_id) == "conclude" and not finding.reasoning
+
+
+def _statement(line: tuple[str, str, str], numbers: dict[str, int], finding: FindingEntry) -> _Statement:
+    label, quote, locator = line
+    number = numbers.get(locator)
+    cites = f"[{number}]" if number is not None else _cites(finding.cite)
+    return _Statement(label, _plain(quote), cites)
+
+
+def _cites(numbers: Sequence[int]) -> str:
+    return "".join(f"[{n}]" for n in list(numbers)[:5])
+
+
+def _plain(text: str) -> str:
+    """Fold a text to one line, and let nothing in it look like a citation or a heading of ours."""
+    folded = " ".join(text.split())
+    return cut(re.sub(r"\[(\d+)\]", r"(\1)", folded).replace("`", "'"), 1500)
+
+
+def _build_on(findings: Sequence[FindingEntry], numbers: dict[str, int], chinese: bool) -> str:
+    title = "## 结论可依据的要点" if chinese else "## What a conclusion can build on"
+    rows = [_statement(line, numbers, f) for f in findings for line in phrases.lines_in(f.summary)]
+    return "\n".join([title, "", *(f"- {_plain(s.label)}: {s.text}" for s in rows[:_MAX_BUILD_ON])])
+
+
+def _grouped(statements: Sequence[_Statement]) -> list[str]:
+    """Return sections: by aspect where several things share one, else by the thing itself."""
+    split = [(phrases.entity_and_aspect(s.label), s) for s in statements]
+    owners: dict[str, set[str]] = {}
+    for (entity, aspect), _ in split:
+        owners.setdefault(aspect, set()).add(entity)
+    sections: dict[str, dict[str, list[_Statement]]] = {}
+    for (entity, aspect), statement in split:
+        shared = len(owners[aspect]) > 1
+        section, row = (aspect, entity) if shared else (entity or aspect, aspect if entity else "")
+        sections.setdefault(section, {}).setdefault(row, []).append(statement)
+    return [_section(title, rows) for title, rows in sections.items()]
+
+
+def _section(title: str, rows: dict[str, list[_Statement]]) -> str:
+    lines = [f"## {_plain(title)}", ""]
+    for name, statements in rows.items():
+        head = f"**{_plain(name)}**: " if name else ""
+        if head and len(statements) == 1:
+            lines.append(f"- {head}{statements[0].text}")
+        else:
+            lines += [f"- {head.rstrip()}"] if head else []
+            lines += [f"{'  ' if head else ''}- {s.text}" for s in statements]
+    return "\n".join(lines)
+
+
+def _reasoning(finding: FindingEntry, chinese: bool) -> str:
+    head = "推断（没有出处）" if chinese else "Reasoning, no source"
+    return f"**{head}**: {_plain(finding.summary)}"
+
+
+def _unknown(gaps: Sequence[str], chinese: bool) -> str:
+    # What was tried stands in the list of gaps that is added below the answer.
+    named = [_plain(re.split(r" [(（](?=searched|已检索)", gap)[0]).rstrip("。.") for gap in gaps[:20]]
+    return f"仍不清楚：{'；'.join(named)}。" if chinese else f"Not known: {'; '.join(named)}."

@@ -1,0 +1,114 @@
+"""The pass rule: whether a step's finding counts. Pure code; a model can fail a step, never pass it alone.
+
+A step passes when
+1. every success criterion is met (matched to the step's own by text, else by order; absent = unmet),
+2. it has support: it cites a source that its own tools returned or that its dependencies carry; or its tools were
+   called with success and returned nothing ("looked, and there is none"); or it has no tools, and reasons,
+3. every machine check and verifier is true (run by the caller, see agents/checks.py).
+"""
+
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from schemas.evidence import CriterionResult, ErrorType, Finding
+from schemas.plan import Step
+
+
+@dataclass(frozen=True)
+class Support:
+    """What stands behind a step.
+
+    Attributes:
+        own: ids of the sources that this step's tools returned.
+        carried: ids of the sources that its dependencies' evidence carries, in plan order.
+        successful_calls: tool calls that ended without an error.
+    """
+
+    own: Collection[str]
+    carried: Sequence[str]
+    successful_calls: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of the rule; `error_type` names the first rule that failed."""
+
+    passed: bool
+    criteria: list[CriterionResult]
+    source_ids: list[str]
+    missing: list[str]
+    error_type: ErrorType | None = None
+    detail: str = ""
+    reasoning: bool = False
+    dropped: list[str] = field(default_factory=list[str])
+
+
+def judge(step: Step, finding: Finding, support: Support) -> Verdict:
+    """Apply rules 1 and 2 to a finding."""
+    criteria = match_criteria(step.success_criteria, finding.criteria)
+    known = {*support.own, *support.carried}
+    cited = list(dict.fromkeys(i for i in finding.source_ids if i in known))
+    dropped = list(dict.fromkeys(i for i in finding.source_ids if i not in known))
+    if not cited and not support.own and not _uses_tools(step):
+        cited = list(dict.fromkeys(support.carried))
+    reasoning = not cited and not _uses_tools(step)
+    looked = not support.own and support.successful_calls > 0
+    unmet = [c for c in criteria if not c.met]
+    notes = [f"cited unknown sources, dropped: {', '.join(dropped)[:300]}"] if dropped else []
+    error_type: ErrorType | None = None
+    if not cited and not reasoning and not (looked and not dropped):
+        error_type = "unsupported_claim"
+        notes.insert(0, _no_support(support))
+    elif unmet:
+        error_type = "criteria_unmet"
+        notes.insert(0, "criteria not met: " + "; ".join(c.criterion for c in unmet)[:600])
+    return Verdict(
+        passed=error_type is None,
+        criteria=criteria,
+        source_ids=cited,
+        missing=list(finding.missing),
+        error_type=error_type,
+        detail=". ".join(notes),
+        reasoning=reasoning,
+        dropped=dropped,
+    )
+
+
+def _uses_tools(step: Step) -> bool:
+    return step.tools != [] and step.tool_budget > 0
+
+
+def _no_support(support: Support) -> str:
+    if support.successful_calls == 0:
+        return "no tool call succeeded, and nothing is cited that a dependency carries"
+    return "nothing is cited that this step's tools returned or a dependency carries"
+
+
+def match_criteria(own: Sequence[str], given: Sequence[CriterionResult]) -> list[CriterionResult]:
+    """Match given verdicts to a step's own criteria: by text, else by order among the rest; absent = unmet."""
+    rest = list(given)
+    matched: dict[int, CriterionResult] = {}
+    for index, criterion in enumerate(own):
+        same = next((g for g in rest if _key(g.criterion) == _key(criterion)), None)
+        if same is not None:
+            rest.remove(same)
+            matched[index] = same
+    texts = {_key(c) for c in own}
+    rest = [
+        g for g in rest if _key(g.criterion) not in texts
+    ]  # a second verdict on a matched criterion is void
+    results: list[CriterionResult] = []
+    for index, criterion in enumerate(own):
+        verdict = matched.get(index) or (rest.pop(0) if rest else None)
+        if verdict is None:
+            results.append(
+                CriterionResult(criterion=criterion, met=False, reason="the worker gave no verdict on it")
+            )
+        else:
+            results.append(CriterionResult(criterion=criterion, met=verdict.met, reason=verdict.reason))
+    return results
+
+
+def _key(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())

@@ -1,0 +1,266 @@
+"""The worker: one step, one small agent, hard limits; whatever happens becomes Evidence."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain.agents.middleware import ToolRetryMiddleware
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
+from pydantic import BaseModel
+
+from agents.checks import StepVerifier, failed_checks
+from agents.failures import is_transient, model_error_type, one_line
+from agents.ledger import StepLedger
+from agents.middleware.answer import FindingAnswer, usage_in
+from agents.middleware.budget import ToolBudget, ToolErrors, limit_error, refused_calls
+from agents.middleware.fit import FitRequest
+from agents.pass_rule import Support, judge
+from agents.prompts import prompt
+from schemas.errors import LimitReached
+from schemas.evidence import CriterionResult, ErrorType, Evidence, Finding, Source, Usage
+from schemas.limits import RunLimits
+from schemas.plan import Step
+from schemas.state import StepTask
+from tools.artifacts import ArtifactStore
+from tools.registry import ToolRegistry
+
+RETRY_DELAY = 0.5
+
+
+@dataclass(frozen=True)
+class WorkerParts:
+    """What every worker of an application shares.
+
+    Attributes:
+        exclusive: gives the lock that tools which change something hold, by thread.
+        now: wall clock; clock: monotonic seconds.
+    """
+
+    model: BaseChatModel
+    registry: ToolRegistry
+    artifacts: ArtifactStore
+    verify_step: StepVerifier | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass
+class StepOutcome:
+    """What a step leaves: its evidence, its own sources that the evidence cites, and what it cost."""
+
+    evidence: Evidence
+    sources: list[Source] = field(default_factory=list[Source])
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass
+class Attempt:
+    """One attempt at a step, while it runs."""
+
+    parts: WorkerParts
+    task: StepTask
+    ledger: StepLedger
+    exclusive: asyncio.Lock
+    emit: Callable[[BaseModel], None]
+    started_at: datetime = field(init=False)
+    deadline: float = field(init=False)
+    seconds: float = field(init=False)
+    step: Step = field(init=False)
+    limits: RunLimits = field(init=False)
+    answer: FindingAnswer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.step = Step.model_validate(self.task["step"])
+        self.limits = RunLimits.model_validate(self.task["limits"])
+        self.started_at = self.parts.now()
+        bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
+        self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
+        self.deadline = self.parts.clock() + self.seconds
+        self.answer = FindingAnswer(self.seconds_left)
+
+    def seconds_left(self) -> float:
+        """Return the wall-clock seconds that the step still has."""
+        return self.deadline - self.parts.clock()
+
+    async def run(self, config: RunnableConfig) -> StepOutcome:
+        """Run the worker and judge what it found.
+
+        Raises:
+            GraphBubbleUp, CancelledError: LangGraph's signals and cancellation pass through; nothing else does.
+        """
+        finding, error_type, detail = await self._work(config)
+        evidence = self._evidence(finding, error_type, detail)
+        if evidence.passed:
+            evidence = await self._checked(evidence)
+        cited = {*evidence.source_ids}
+        sources = [source for source in self.ledger.sources.values() if source.id in cited]
+        usage = self.answer.spent + Usage(tool_calls=self.ledger.used)
+        return StepOutcome(evidence, sources, usage)
+
+    async def _work(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:
+        scope = asyncio.timeout(self.seconds)
+        try:
+            async with scope:
+                return await self._converse(config)
+        except GraphBubbleUp:
+            raise
+        except TimeoutError as error:
+            if not scope.expired():
+                return None, model_error_type(error), one_line(error)
+            if self.seconds >= self.task["seconds_left"]:
+                return None, "deadline", f"the run's deadline ended the step after {self.seconds:g} s"
+            return None, "timeout", f"timeout after {self.seconds:g} s"
+        except LimitReached as error:
+            return None, "model_limit", str(error)
+        except Exception as error:  # noqa: BLE001 - a failure becomes evidence, never a crash
+            return None, model_error_type(error), one_line(error)
+
+    async def _converse(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:
+        brief = HumanMessage(json.dumps(self.brief(), ensure_ascii=False))
+        state = await self._agent().ainvoke({"messages": [brief]}, config)
+        self.answer.spent = usage_in(state["messages"])
+        finding = cast("Finding | dict[str, Any] | None", state.get("structured_response"))
+        if isinstance(finding, dict):  # a checkpoint under strict msgpack gives back a dict
+            finding = Finding.model_validate(finding)
+        if finding is not None:
+            return finding, limit_error(self.ledger), ""
+        called = any(getattr(m, "tool_calls", None) for m in state["messages"])
+        detail = (
+            "no valid Finding in three answers"
+            if called
+            else "the worker answered in prose, without a Finding"
+        )
+        return None, limit_error(self.ledger) or "schema", detail
+
+    def brief(self) -> dict[str, Any]:
+        """Return the step's request: the objective, the step, its direct dependencies. Nothing else of the run."""
+        step = self.step
+        return {
+            "role": "worker",
+            "objective": self.task["objective"],
+            "step": {
+                "id": step.id,
+                "task": step.task,
+                "success_criteria": step.success_criteria,
+                "tool_budget": self.task["grant"],
+            },
+            "dependencies": [dependency_brief(d) for d in self.task["dependencies"]],
+        }
+
+    def _agent(self) -> Any:
+        parts = self.parts
+        tools = parts.registry.for_step(self.step.tools) if self.task["grant"] > 0 else []
+        repeatable = [tool.name for tool in tools if parts.registry.spec(tool.name).idempotent]
+        retry = ToolRetryMiddleware(
+            max_retries=2,
+            tools=cast("Any", repeatable),
+            retry_on=lambda error: is_transient(error) and self.seconds_left() > 4 * RETRY_DELAY,
+            on_failure="error",
+            initial_delay=RETRY_DELAY,
+            max_delay=2 * RETRY_DELAY,
+            jitter=False,
+        )
+        budget = ToolBudget(
+            self.ledger,
+            parts.registry,
+            max_model_calls=self.limits.max_model_calls_per_step,
+            exclusive=self.exclusive,
+            emit=self.emit,
+            clock=parts.clock,
+        )
+        return create_agent(
+            parts.model,
+            tools,
+            system_prompt=prompt("worker"),
+            middleware=[ToolErrors(), self.answer, retry, budget, FitRequest(self.limits.max_request_chars)],
+            response_format=ToolStrategy(Finding, handle_errors=True, tool_message_content="Finding taken."),
+            name="worker",
+        )
+
+    def _evidence(self, finding: Finding | None, error_type: ErrorType | None, detail: str) -> Evidence:
+        own = self.ledger.sources
+        base = self._base()
+        refused = refused_calls(self.ledger)
+        if finding is None:
+            unmet = [
+                CriterionResult(criterion=c, met=False, reason="the step did not conclude")
+                for c in self.step.success_criteria
+            ]
+            return base.model_copy(
+                update={
+                    "summary": gathered(own),
+                    "source_ids": list(own),
+                    "criteria": unmet,
+                    "missing": [*self.step.success_criteria, *refused],
+                    "error_type": error_type or "schema",
+                    "detail": detail,
+                }
+            )
+        carried = [source["id"] for d in self.task["dependencies"] for source in d["sources"]]
+        verdict = judge(self.step, finding, Support(own, carried, self.ledger.successful_calls))
+        return base.model_copy(
+            update={
+                "summary": finding.summary,
+                "source_ids": verdict.source_ids,
+                "criteria": verdict.criteria,
+                "passed": verdict.passed,
+                "reasoning": verdict.reasoning,
+                "missing": [*verdict.missing, *refused],
+                "error_type": error_type
+                if error_type and (refused or not verdict.passed)
+                else verdict.error_type,
+                "detail": verdict.detail,
+            }
+        )
+
+    def _base(self) -> Evidence:
+        spent = self.answer.spent
+        return Evidence(
+            step_id=self.step.id,
+            plan_version=self.task["plan_version"],
+            attempt=self.task["attempt"],
+            passed=False,
+            tool_calls=self.ledger.used,
+            model_calls=spent.model_calls,
+            tokens=spent.tokens,
+            started_at=self.started_at,
+            finished_at=self.parts.now(),
+        )
+
+    async def _checked(self, evidence: Evidence) -> Evidence:
+        registry = self.parts.registry
+        tools = {name: registry.spec(name).tool for name in registry.names()}
+        failures = await failed_checks(self.step, evidence, tools.get, self.parts.verify_step)
+        if not failures:
+            return evidence
+        return evidence.model_copy(
+            update={"passed": False, "error_type": "check_failed", "detail": "; ".join(failures)[:1000]}
+        )
+
+
+def dependency_brief(dependency: dict[str, Any]) -> dict[str, Any]:
+    """Return what a step sees of one dependency: its summary and the sources it carries."""
+    sources = [{key: s[key] for key in ("id", "title", "locator", "excerpt")} for s in dependency["sources"]]
+    return {
+        "step_id": dependency["step_id"],
+        "task": dependency["task"],
+        "summary": dependency["summary"],
+        "source_ids": dependency["source_ids"],
+        "sources": sources,
+    }
+
+
+def gathered(sources: dict[str, Source]) -> str:
+    """Return one line for each source that a step had got when it was stopped."""
+    return "\n".join(
+        f"[{s.id}] {s.title} ({s.locator}): {s.excerpt[:200]}" for s in list(sources.values())[:20]
+    )

@@ -1,0 +1,43 @@
+"""A run's choices, from the options that set them."""
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from schemas.context import Mode, ReviewPlan, RunContext
+from schemas.errors import InputError
+from schemas.limits import RunLimits
+
+_FIELDS = {
+    "--max-tool-calls": "total_tool_budget",
+    "--deadline": "deadline_seconds",
+    "--max-parallel": "max_parallel_steps",
+    "--max-replans": "max_replans",
+    "--max-steps": "max_plan_steps",
+    "--step-timeout": "step_timeout_cap",
+}
+
+
+def context_of(review_plan: ReviewPlan, mode: Mode, limits: Mapping[str, float | None]) -> RunContext:
+    """Return the run's context.
+
+    Args:
+        review_plan: when a person approves the plan.
+        mode: how to work.
+        limits: values by option; None = not given.
+
+    Raises:
+        InputError: a value is out of range; every such option is named.
+    """
+    given = {_FIELDS[option]: value for option, value in limits.items() if value is not None}
+    try:
+        return RunContext.model_validate(
+            {"review_plan": review_plan, "mode": mode, "limits": RunLimits.model_validate(given)}
+        )
+    except ValidationError as error:
+        options = {field: option for option, field in _FIELDS.items()}
+        lines = [
+            f"{options.get(str(item['loc'][0]), item['loc'][0])}: {item['msg']} (given: {item['input']})"
+            for item in error.errors(include_url=False)
+        ]
+        raise InputError("; ".join(lines)) from None

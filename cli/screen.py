@@ -1,0 +1,91 @@
+"""Where the command prints: a terminal, or a pipe that must stay plain."""
+
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from cli.printable import clean, one_line
+from cli.texts import Texts
+
+_READING_WIDTH = 110
+
+
+def open_streams() -> None:
+    """Make both streams write UTF-8, whatever the locale says, and each line at once.
+
+    What is left over and cannot be encoded is written as an escape, which in JSON text is the right one.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Standard output and standard error, with the texts of one language.
+
+    Attributes:
+        terminal: whether output may move the cursor.
+        can_ask: whether a person sits at it.
+    """
+
+    say: Texts
+    out: Console
+    err: Console
+    terminal: bool
+    can_ask: bool
+    debug: bool = False
+
+    @classmethod
+    def open(cls, say: Texts, *, debug: bool = False) -> "Screen":
+        """Return the screen of this process."""
+        out = _console(sys.stdout)
+        terminal = out.is_terminal and not out.is_dumb_terminal
+        return cls(say, out, _console(sys.stderr), terminal, out.is_terminal and sys.stdin.isatty(), debug)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print text as it is, wrapped by the terminal alone."""
+        self.out.print(Text(text, style), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Print a line for the person on standard error."""
+        self.err.print(Text(text), soft_wrap=True)
+
+    def markdown(self, text: str) -> None:
+        """Print Markdown: laid out in a terminal, as it is otherwise."""
+        if not self.terminal:
+            self.line(clean(text))
+            return
+        # A link shows its address: text from outside must not hide where it leads.
+        page = Markdown(clean(text), hyperlinks=False)
+        self.out.print(page, width=min(self.out.width, _READING_WIDTH))
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> None:
+        """Print rows: a table in a terminal, tab-separated otherwise. The last column takes what room is left."""
+        cells = [[one_line(cell, 2000) for cell in row] for row in rows]
+        if not self.terminal:
+            for row in (list(header), *cells):
+                self.line("\t".join(row))
+            return
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for number, name in enumerate(header):
+            last = number == len(header) - 1
+            style = styles[number] if number < len(styles) else ""
+            table.add_column(name, style=style, no_wrap=not last, overflow="fold" if last else "ellipsis")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        self.out.print(table)
+
+
+def _console(stream: TextIO) -> Console:
+    # Only a real terminal gets escapes: FORCE_COLOR and the like must not put them into a pipe.
+    terminal = stream.isatty()
+    return Console(file=stream, force_terminal=terminal, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,126 @@
+"""The whole wiring on one screen.
+
+START -> plan -> approve? -> schedule -> execute x N (Send, parallel) -> schedule -> ... -> review
+                                         review -> finish | replan -> approve? -> schedule -> ...
+finish -> END
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+from agents.checks import StepVerifier
+from agents.models import Models, ModelSettings
+from graph.routing import route_approve, route_plan, route_replan, route_review, route_schedule
+from graph.settings import Settings, load_settings
+from graph.threads import TaskGraph, ThreadLocks, readable
+from nodes.approve import make_approve
+from nodes.execute import make_execute
+from nodes.finish import make_finish
+from nodes.parts import GoalVerifier, Parts
+from nodes.plan import make_plan
+from nodes.replan import make_replan
+from nodes.review import make_review
+from nodes.schedule import make_schedule
+from schemas.context import RunContext
+from schemas.state import StepTask, TaskInput, TaskOutput, TaskState
+from tools.artifacts import ArtifactStore, MemoryArtifacts
+from tools.registry import ToolRegistry
+
+
+def wire(parts: Parts) -> "StateGraph[TaskState, RunContext, TaskInput, TaskOutput]":
+    """Return the graph, not compiled."""
+    graph: StateGraph[TaskState, RunContext, TaskInput, TaskOutput] = StateGraph(
+        TaskState, context_schema=RunContext, input_schema=TaskInput, output_schema=TaskOutput
+    )
+    graph.add_node("plan", make_plan(parts))
+    graph.add_node("approve", make_approve(parts))
+    graph.add_node("schedule", make_schedule(parts))
+    graph.add_node("execute", make_execute(parts), input_schema=StepTask)
+    graph.add_node("review", make_review(parts))
+    graph.add_node("replan", make_replan(parts))
+    graph.add_node("finish", make_finish(parts))
+
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", route_plan, ["approve", "schedule", "finish"])
+    graph.add_conditional_edges("approve", route_approve, ["schedule", "plan", "replan", "finish"])
+    graph.add_conditional_edges("schedule", route_schedule, ["execute", "review"])
+    graph.add_edge("execute", "schedule")
+    graph.add_conditional_edges("review", route_review, ["replan", "finish"])
+    graph.add_conditional_edges("replan", route_replan, ["approve", "schedule", "finish"])
+    graph.add_edge("finish", END)
+    return graph
+
+
+def build_graph(
+    models: Models | None = None,
+    tools: Sequence[BaseTool] = (),
+    *,
+    verify_step: StepVerifier | None = None,
+    verify_goal: GoalVerifier | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+    artifacts: ArtifactStore | None = None,
+    locks: ThreadLocks | None = None,
+    parts: dict[str, Any] | None = None,
+    settings: Settings | None = None,
+) -> TaskGraph:
+    """Build the application; nothing is connected or opened.
+
+    Args:
+        models: of the four roles, or their names; None = AGENT_MODEL, or the embedded model where that is not set.
+        tools: ordinary LangChain tools; `metadata` may say permission, idempotent, timeout_seconds.
+        verify_step: called with (step, evidence) after a step has passed all else; must return a bool.
+        verify_goal: called with (plan, evidence) before a run is completed; must return a bool.
+        checkpointer: where threads are kept; None = nowhere (an Agent Server brings its own).
+        store: where ledgers of running steps are kept; None = in memory.
+        artifacts: where full texts of results are kept; None = in memory.
+        locks: one run per thread; None = within this process.
+        parts: further Parts (sweep, now, clock), for open_graph and tests.
+        settings: None = read from the environment.
+
+    Raises:
+        SettingsError: a model cannot be used. ToolDefinitionError: a tool cannot be offered.
+    """
+    settings = settings or load_settings()
+    chosen = models or configured_models(settings)
+    base = store if store is not None else InMemoryStore()
+    whole = Parts(
+        models=chosen.resolve(model_settings(settings)),
+        registry=ToolRegistry(tools),
+        artifacts=artifacts or MemoryArtifacts(),
+        store=base,
+        verify_step=verify_step,
+        verify_goal=verify_goal,
+        **(parts or {}),
+    )
+    compiled = wire(whole).compile(checkpointer=readable(checkpointer), store=store, name="planweave")
+    return TaskGraph.of(compiled, whole, locks or ThreadLocks())
+
+
+def configured_models(settings: Settings) -> Models:
+    """Return the models that the settings name; the embedded model for every role where they name none."""
+    default = settings.agent_model
+    roles = (settings.planner_model, settings.worker_model, settings.reviewer_model, settings.writer_model)
+    if default is None and not any(roles):
+        from agents.offline import OfflineChatModel
+
+        return Models.single(OfflineChatModel())
+    fallback = default or next(role for role in roles if role)
+    return Models(*(role or fallback for role in roles))
+
+
+def model_settings(settings: Settings) -> ModelSettings:
+    """Return how named models are reached."""
+    key = settings.openai_api_key
+    return ModelSettings(
+        base_url=settings.openai_base_url,
+        api_key=key.get_secret_value() if key else None,
+        max_tokens=settings.max_output_tokens,
+        timeout_seconds=settings.model_timeout_seconds,
+    )

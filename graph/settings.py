@@ -1,0 +1,63 @@
+"""Settings: the only place that reads the environment (and a .env file in the working folder)."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from schemas.errors import SettingsError
+
+
+def _either(*names: str) -> AliasChoices:
+    return AliasChoices(*names)
+
+
+class Settings(BaseSettings):
+    """Everything that is set from outside. Each field can be set as PLANWEAVE_<NAME>, or as noted."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PLANWEAVE_", env_file=".env", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
+
+    home: Path = Field(
+        default=Path(".planweave"), description="Folder of checkpoints, store, artifacts and locks"
+    )
+    database_url: SecretStr | None = Field(
+        default=None, description="postgresql:// URL; empty = SQLite files in home"
+    )
+    busy_timeout_seconds: float = Field(
+        default=30, gt=0, description="Seconds to wait for a locked SQLite database"
+    )
+    agent_model: Annotated[
+        str | None, Field(validation_alias=_either("AGENT_MODEL", "PLANWEAVE_AGENT_MODEL"))
+    ] = None
+    planner_model: str | None = Field(
+        default=None, description="Model of the planner role; empty = AGENT_MODEL"
+    )
+    worker_model: str | None = Field(default=None, description="Model of the worker role")
+    reviewer_model: str | None = Field(default=None, description="Model of the reviewer role")
+    writer_model: str | None = Field(default=None, description="Model of the writer role")
+    openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_either("OPENAI_API_KEY"))] = None
+    openai_base_url: Annotated[
+        str | None, Field(validation_alias=_either("OPENAI_BASE_URL", "OPENAI_API_BASE"))
+    ] = None
+    max_output_tokens: int = Field(default=4096, ge=64, description="max_tokens of each model request")
+    model_timeout_seconds: float = Field(default=120, gt=0, description="Timeout of one model request")
+    docs: Path | None = Field(
+        default=None, description="Folder for search_documents, read_document and query_tables"
+    )
+    root: Path | None = Field(default=None, description="Folder for list_files, read_file and search_files")
+
+
+def load_settings() -> Settings:
+    """Read the settings.
+
+    Raises:
+        SettingsError: a value cannot be used; the message names the setting.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        item = error.errors(include_url=False, include_input=False)[0]
+        raise SettingsError(f"setting {'.'.join(map(str, item['loc']))}: {item['msg']}") from None

@@ -1,0 +1,180 @@
+"""What each role is told: one JSON object in a message of its own, bounded, with its trimming visible."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+
+from agents.prompts import prompt
+from nodes.readiness import tool_budget_left
+from nodes.verdict import all_steps, open_failures
+from schemas.evidence import Evidence, Source
+from schemas.plan import Plan, Step
+from schemas.state import TaskState, latest
+from tools.registry import ToolRegistry
+from tools.results import cut
+
+SHORTEST = 120
+
+
+def request(role: str, brief: dict[str, Any], max_chars: int) -> list[AnyMessage]:
+    """Return a role's request: its prompt, and the brief as JSON of at most about `max_chars` characters.
+
+    When the brief is too long its longest texts are cut first, each with a note that says so.
+    """
+    system = prompt(role)
+    text = _fitted({"role": role, **brief}, max_chars - len(system))
+    return [SystemMessage(system), HumanMessage(text)]
+
+
+def _fitted(brief: dict[str, Any], max_chars: int) -> str:
+    text = json.dumps(brief, ensure_ascii=False)
+    cap = max_chars // 2
+    while len(text) > max_chars and cap >= SHORTEST:
+        text = json.dumps(_capped(brief, cap), ensure_ascii=False)
+        cap //= 2
+    return text
+
+
+def _capped(value: Any, cap: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= cap else cut(value, cap)
+    if isinstance(value, dict):
+        return {key: _capped(item, cap) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_capped(item, cap) for item in cast("list[Any]", value)]
+    return value
+
+
+def planner_brief(state: TaskState, registry: ToolRegistry) -> dict[str, Any]:
+    """Return the planner's view: objective, tools, catalogue, limits, and a person's remarks on the last plan."""
+    limits = state["limits"]
+    brief: dict[str, Any] = {
+        "objective": state["objective"],
+        "tools": registry.describe(),
+        "catalogue": registry.catalogue(),
+        "limits": {"max_steps": limits.max_plan_steps, "tool_budget": limits.total_tool_budget},
+        "feedback": state["feedback"],
+    }
+    previous = state["plan"]
+    if state["feedback"] and previous is not None:
+        brief["previous"] = {
+            "goal": previous.goal,
+            "steps": [s.model_dump(mode="json") for s in previous.steps],
+        }
+    return brief
+
+
+def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dict[str, Any]:
+    """Return the replanner's view: what passed (without texts), the gaps, what was tried, what is left."""
+    records = latest(state["evidence"])
+    steps = all_steps(state["plans"])
+    review = state["review"]
+    passed = [(steps[i], e) for i, e in records.items() if e.passed and i in steps]
+    left = tool_budget_left(state["limits"], state["usage"])
+    return {
+        "objective": state["objective"],
+        "goal": plan.goal,
+        "passed": [
+            {"step_id": s.id, "task": s.task, "summary": cut(e.summary, 400), "source_ids": e.source_ids}
+            for s, e in passed
+        ],
+        "gaps": [gap.model_dump(mode="json") for gap in review.gaps] if review else [],
+        "tried": [
+            _tried(s, e, state["sources"]) for s, e in open_failures(state["plans"], state["evidence"])
+        ],
+        "taken_ids": list(steps),
+        "feedback": state["feedback"],
+        "tools": registry.describe(),
+        "catalogue": registry.catalogue(),
+        "limits": {"max_steps": max(1, state["limits"].max_plan_steps - len(passed)), "tool_budget": left},
+    }
+
+
+def _tried(step: Step, record: Evidence, sources: Sequence[Source]) -> dict[str, Any]:
+    return {
+        "step_id": step.id,
+        "task": step.task,
+        "success_criteria": step.success_criteria,
+        "depends_on": step.depends_on,
+        "error_type": record.error_type,
+        "detail": record.detail[:400],
+        "missing": record.missing,
+        "criteria": [c.model_dump(mode="json") for c in record.criteria],
+        "queries": sorted({s.locator[:200] for s in sources if s.step_id == step.id}),
+    }
+
+
+def reviewer_brief(state: TaskState, plan: Plan) -> dict[str, Any]:
+    """Return the reviewer's view: each step's criteria and evidence."""
+    records = latest(state["evidence"])
+    steps = {s.id: s for s in plan.steps} | {
+        s.id: s for s, _ in open_failures(state["plans"], state["evidence"])
+    }
+    return {
+        "objective": state["objective"],
+        "goal": plan.goal,
+        "steps": [_reviewed(s, records[s.id]) for s in steps.values() if s.id in records],
+    }
+
+
+def _reviewed(step: Step, record: Evidence) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "task": step.task,
+        "success_criteria": step.success_criteria,
+        "optional": step.optional,
+        "passed": record.passed,
+        "reasoning": record.reasoning,
+        "summary": record.summary,
+        "criteria": [c.model_dump(mode="json") for c in record.criteria],
+        "missing": record.missing,
+        "source_ids": record.source_ids,
+        "error_type": record.error_type,
+        "detail": record.detail[:400],
+    }
+
+
+def writer_brief(state: TaskState, cited: Sequence[Source], language: str) -> dict[str, Any]:
+    """Return the writer's view: findings of passed steps and the numbered sources. No task texts: they are no evidence."""
+    numbers = {source.id: n for n, source in enumerate(cited, start=1)}
+    review = state["review"]
+    return {
+        "objective": state["objective"],
+        "findings": [
+            {
+                "step_id": e.step_id,
+                "summary": e.summary,
+                "reasoning": e.reasoning,
+                "cite": [numbers[i] for i in e.source_ids if i in numbers],
+            }
+            for e in usable(state)
+        ],
+        "sources": [
+            {"n": n, "title": s.title, "locator": s.locator, "excerpt": s.excerpt}
+            for n, s in enumerate(cited, start=1)
+        ],
+        "gaps": [gap.description for gap in review.gaps] if review else [],
+        "language": language,
+    }
+
+
+def usable(state: TaskState) -> list[Evidence]:
+    """Return the evidence that passed, in the order of the plans' steps."""
+    records = latest(state["evidence"])
+    return [records[i] for i in all_steps(state["plans"]) if i in records and records[i].passed]
+
+
+def cited_sources(state: TaskState) -> list[Source]:
+    """Return the sources that passed evidence cites, in that order, each once."""
+    known: dict[str, Source] = {}
+    for source in state["sources"]:
+        known.setdefault(source.id, source)
+    ids = dict.fromkeys(i for e in usable(state) for i in e.source_ids)
+    return [known[i] for i in ids if i in known]
+
+
+def language_of(text: str) -> str:
+    """Return "zh" for a text with Chinese characters, else "en"."""
+    return "zh" if any("\u4e00" <= c <= "\u9fff" for c in text) else "en"

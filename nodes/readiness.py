@@ -1,0 +1,158 @@
+"""Which steps may start, which never will, and what they may spend. Pure functions of plan and evidence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from schemas.evidence import Evidence, Source, Usage
+from schemas.limits import RunLimits
+from schemas.plan import Plan, Step
+from schemas.state import StepTask, TaskState, latest
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A step that starts now, with its reserved tool runs."""
+
+    step: Step
+    tool_calls: int
+
+
+@dataclass(frozen=True)
+class Wave:
+    """What `schedule` decides at once.
+
+    Attributes:
+        grants: steps that start now, in plan order.
+        skipped: step id -> id of the failed ancestor.
+        refused: step ids that cannot start, with the limit that forbids it.
+    """
+
+    grants: list[Grant]
+    skipped: dict[str, str]
+    refused: dict[str, str]
+
+
+def settled(plan: Plan, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
+    """Return the records that count for this version: what passed in any version, and all of this version."""
+    return {i: e for i, e in latest(evidence).items() if e.passed or e.plan_version == plan.version}
+
+
+def wants_tools(step: Step) -> bool:
+    """Return whether a step needs tool runs at all."""
+    return step.tools != [] and step.tool_budget > 0
+
+
+def tool_budget_left(limits: RunLimits, usage: Usage) -> int:
+    """Return the tool runs that the run may still make."""
+    return max(0, limits.total_tool_budget - usage.tool_calls)
+
+
+def active_seconds(evidence: Sequence[Evidence], usage: Usage) -> float:
+    """Return the seconds in which the run worked: steps (overlaps once) and other nodes; waiting is free."""
+    spans = sorted((e.started_at, e.finished_at) for e in evidence if e.finished_at > e.started_at)
+    total = usage.seconds
+    reached: datetime | None = None
+    for start, end in spans:
+        begin = start if reached is None else max(start, reached)
+        if end > begin:
+            total += (end - begin).total_seconds()
+            reached = end
+    return total
+
+
+def seconds_left(limits: RunLimits, evidence: Sequence[Evidence], usage: Usage) -> float:
+    """Return the active seconds left before the run's deadline."""
+    return limits.deadline_seconds - active_seconds(evidence, usage)
+
+
+def skipped_steps(plan: Plan, done: Mapping[str, Evidence]) -> dict[str, str]:
+    """Return the steps that can never start, each with the failed step that is the root of it."""
+    roots = {i: e.skipped_because or i for i, e in done.items() if not e.passed}
+    skipped: dict[str, str] = {}
+    changed = True
+    while changed:  # plans are small, and a plan's order need not be topological
+        changed = False
+        for step in plan.steps:
+            if step.id in done or step.id in skipped:
+                continue
+            root = next((roots[d] for d in step.depends_on if d in roots and not _may_fail(plan, d)), None)
+            if root is not None:
+                skipped[step.id] = roots[step.id] = root
+                changed = True
+    return skipped
+
+
+def _may_fail(plan: Plan, step_id: str) -> bool:
+    return any(step.id == step_id and step.optional for step in plan.steps)
+
+
+def ready_steps(plan: Plan, done: Mapping[str, Evidence], skipped: Mapping[str, str]) -> list[Step]:
+    """Return the steps whose dependencies are all settled, in plan order."""
+    open_steps = [s for s in plan.steps if s.id not in done and s.id not in skipped]
+    return [s for s in open_steps if all(d in done for d in s.depends_on)]
+
+
+def next_wave(plan: Plan, evidence: Sequence[Evidence], usage: Usage, limits: RunLimits) -> Wave:
+    """Decide what starts now.
+
+    A step starts with its whole tool budget, or waits until running steps give theirs back; when nothing else
+    starts, the first one starts with what is left.
+    """
+    done = settled(plan, evidence)
+    skipped = skipped_steps(plan, done)
+    ready = ready_steps(plan, done, skipped)
+    if seconds_left(limits, evidence, usage) <= 0:
+        return Wave([], skipped, {s.id: "deadline" for s in ready})
+    started = sum(e.skipped_because is None and e.finished_at > e.started_at for e in evidence)
+    room = limits.max_attempted_steps - started
+    left = tool_budget_left(limits, usage)
+    grants: list[Grant] = []
+    refused: dict[str, str] = {}
+    for step in ready:
+        if len(grants) >= room:
+            refused[step.id] = "attempted_steps"
+            continue
+        want = step.tool_budget if wants_tools(step) else 0
+        if want <= left:
+            grants.append(Grant(step, want))
+            left -= want
+    if not grants and not refused and ready:
+        first = ready[0]
+        if left > 0:
+            grants.append(Grant(first, left))
+        else:
+            refused = {step.id: "tool_budget" for step in ready}
+    return Wave(grants, skipped, {} if grants else refused)
+
+
+def step_task(state: TaskState, plan: Plan, grant: Grant) -> StepTask:
+    """Return the argument for `Send("execute", ...)`: the step, and the evidence of its direct dependencies."""
+    step = grant.step
+    records = latest(state["evidence"])
+    needs = [s for s in plan.steps if s.id in step.depends_on and s.id in records and records[s.id].passed]
+    return StepTask(
+        objective=state["objective"],
+        step=step.model_dump(mode="json"),
+        plan_version=plan.version,
+        attempt=1 + sum(e.step_id == step.id for e in state["evidence"]),
+        grant=grant.tool_calls,
+        seconds_left=seconds_left(state["limits"], state["evidence"], state["usage"]),
+        limits=state["limits"].model_dump(mode="json"),
+        dependencies=[dependency(s, records[s.id], state["sources"]) for s in needs],
+    )
+
+
+def dependency(step: Step, record: Evidence, sources: Sequence[Source]) -> dict[str, object]:
+    """Return one dependency as a step sees it: what it found and the sources that it carries."""
+    carried: dict[str, Source] = {}
+    for source in sources:
+        if source.id in record.source_ids:
+            carried.setdefault(source.id, source)
+    return {
+        "step_id": step.id,
+        "task": step.task,
+        "summary": record.summary,
+        "source_ids": record.source_ids,
+        "sources": [carried[i].model_dump(mode="json") for i in record.source_ids if i in carried],
+    }

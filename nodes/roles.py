@@ -1,0 +1,78 @@
+"""One call of a planning, replanning or reviewing model: the schema, the retries, and what it cost."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AnyMessage
+
+from agents.failures import model_error_type, one_line
+from agents.retrying import with_retries
+from agents.structured import Schema, Spent, ask
+from nodes.parts import Parts
+from schemas.errors import AnswerInvalid, AnswerRefused
+from schemas.evidence import ErrorType, Review, Usage
+from schemas.plan import PlanDraft
+from schemas.state import StopReason
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RoleAnswer(Generic[T]):
+    """A role's answer, or why there is none."""
+
+    value: T | None
+    usage: Usage
+    error_type: ErrorType | None = None
+    detail: str = ""
+    invalid: bool = False
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """The stop reason that a missing answer of the planner means."""
+        if self.error_type == "refused":
+            return "model_refused"
+        return "plan_invalid" if self.invalid else "model_unavailable"
+
+
+def plan_schema(parse: Callable[[object], PlanDraft]) -> Schema[PlanDraft]:
+    """Return the Plan schema with the run's own rules as its parser."""
+    return Schema("Plan", PlanDraft.model_json_schema(), parse)
+
+
+REVIEW_SCHEMA: Schema[Review] = Schema("Review", Review.model_json_schema(), Review.model_validate)
+
+
+async def ask_role(
+    parts: Parts, model: BaseChatModel, schema: Schema[T], messages: list[AnyMessage], seconds: float
+) -> RoleAnswer[T]:
+    """Ask; whatever goes wrong is returned, not raised.
+
+    `seconds` are the active seconds that the run has left; retries stay inside them.
+    """
+    began = parts.clock()
+    spent = Spent()
+
+    def left() -> float:
+        return seconds - (parts.clock() - began)
+
+    try:
+        value = await with_retries(lambda: ask(model, schema, messages, spent), left)
+    except AnswerRefused as error:
+        return _failed(spent, parts.clock() - began, "refused", str(error))
+    except Exception as error:  # noqa: BLE001 - a model's failure ends the run in order, never by a crash
+        invalid = isinstance(error, AnswerInvalid)
+        return _failed(
+            spent, parts.clock() - began, model_error_type(error), one_line(error, 2000), invalid=invalid
+        )
+    return RoleAnswer(value, spent.usage + Usage(seconds=parts.clock() - began))
+
+
+def _failed(
+    spent: Spent, seconds: float, error_type: ErrorType, detail: str, *, invalid: bool = False
+) -> RoleAnswer[Any]:
+    return RoleAnswer(
+        None, spent.usage + Usage(seconds=seconds), error_type, detail, invalid or error_type == "schema"
+    )

@@ -1,0 +1,86 @@
+"""schedule: mark what can never run, and send out what is ready. Pure code; joins the branches of `execute`."""
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from nodes.parts import Node, Parts, emitter, thread_id
+from nodes.readiness import Wave, next_wave
+from schemas.context import RunContext
+from schemas.errors import InvariantBroken
+from schemas.events import StepReady, StepSkipped
+from schemas.evidence import ErrorType, Evidence
+from schemas.plan import Plan
+from schemas.state import TaskState
+
+REASONS: dict[str, tuple[ErrorType, str]] = {
+    "deadline": ("deadline", "the run's deadline was reached before the step could start"),
+    "tool_budget": ("tool_budget", "the run's tool budget was spent before the step could start"),
+    "attempted_steps": ("model_limit", "max_attempted_steps was reached before the step could start"),
+}
+
+
+def make_schedule(parts: Parts) -> Node:
+    """Return the node. Routing (`route_schedule`) sends out the steps that this node has announced."""
+
+    async def schedule(state: TaskState, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        plan = current_plan(state)
+        await parts.sweep(thread_id())
+        emit = emitter(runtime.stream_writer)
+        wave = next_wave(plan, state["evidence"], state["usage"], state["limits"])
+        skips = skip_records(plan, wave, state, parts)
+        while skips and not wave.grants:  # a refused step's descendants are skipped with it
+            evidence = [*state["evidence"], *skips]
+            wave = next_wave(plan, evidence, state["usage"], state["limits"])
+            more = skip_records(plan, wave, state, parts)
+            if not more:
+                break
+            skips += more
+        for record in skips:
+            emit(StepSkipped(step_id=record.step_id, because=record.skipped_because or record.detail))
+        for grant in wave.grants:
+            attempt = 1 + sum(e.step_id == grant.step.id for e in state["evidence"])
+            emit(StepReady(step_id=grant.step.id, grant=grant.tool_calls, attempt=attempt))
+        return {"evidence": skips}
+
+    return schedule
+
+
+def current_plan(state: TaskState) -> Plan:
+    """Return the plan in force, the approved one where a person was asked.
+
+    Raises:
+        InvariantBroken: it is not the plan that was approved.
+    """
+    plan = state["plan"]
+    if plan is None:
+        raise InvariantBroken("there is no plan to run")
+    approved = state.get("approved")
+    if approved is not None and approved != plan.fingerprint:
+        raise InvariantBroken(f"plan {plan.version} is not the one that was approved")
+    return plan
+
+
+def skip_records(plan: Plan, wave: Wave, state: TaskState, parts: Parts) -> list[Evidence]:
+    """Return a record for each step that will not run, naming the failed ancestor or the limit."""
+    now = parts.now()
+
+    def record(step_id: str, error_type: ErrorType, detail: str, because: str | None) -> Evidence:
+        return Evidence(
+            step_id=step_id,
+            plan_version=plan.version,
+            attempt=1 + sum(e.step_id == step_id for e in state["evidence"]),
+            passed=False,
+            missing=plan.step(step_id).success_criteria,
+            error_type=error_type,
+            detail=detail,
+            skipped_because=because,
+            started_at=now,
+            finished_at=now,
+        )
+
+    skipped = [
+        record(i, "dependency_failed", f"skipped: step {root} did not pass", root)
+        for i, root in wave.skipped.items()
+    ]
+    return skipped + [record(i, *REASONS[limit], None) for i, limit in wave.refused.items()]

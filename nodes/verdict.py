@@ -1,0 +1,134 @@
+"""What a review comes to, and what happens next. Pure functions of the state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nodes.readiness import seconds_left, tool_budget_left
+from schemas.evidence import ErrorType, Evidence, Gap, Review
+from schemas.plan import Plan, Step
+from schemas.state import Status, StopReason, TaskState, latest
+
+# What another step could still close. The others need a person, a key, or more budget.
+RECOVERABLE: frozenset[ErrorType | None] = frozenset(
+    {
+        None,
+        "timeout",
+        "model_limit",
+        "no_progress",
+        "schema",
+        "transient",
+        "tool",
+        "model",
+        "context_overflow",
+        "unsupported_claim",
+        "criteria_unmet",
+        "check_failed",
+        "tool_budget",
+    }
+)
+
+
+def choose_max_replans(steps: int, budget_left: int) -> int:
+    """Return how often a plan may be repaired: 0 under 2 tool runs a step, 1 up to 6 steps, 2 above."""
+    if budget_left < 2 * steps:
+        return 0
+    return 1 if steps <= 6 else 2
+
+
+def all_steps(plans: Sequence[Plan]) -> dict[str, Step]:
+    """Return each step of any version, by id, in the order of first appearance."""
+    steps: dict[str, Step] = {}
+    for plan in plans:
+        for step in plan.steps:
+            steps[step.id] = step
+    return steps
+
+
+def open_failures(plans: Sequence[Plan], evidence: Sequence[Evidence]) -> list[tuple[Step, Evidence]]:
+    """Return the steps that did not pass, that may not fail, and that no later step stands in for."""
+    steps = all_steps(plans)
+    records = latest(evidence)
+    replaced = {step.replaces for step in steps.values() if step.replaces and step.id in records}
+    return [
+        (step, records[i])
+        for i, step in steps.items()
+        if i in records and not records[i].passed and i not in replaced and not step.optional
+    ]
+
+
+def failure_gap(step: Step, record: Evidence) -> Gap:
+    """Return the gap that a failed or skipped step leaves."""
+    if record.skipped_because:
+        text = f"{step.task[:400]} (skipped: step {record.skipped_because} did not pass)"
+    else:
+        unmet = [c.criterion for c in record.criteria if not c.met]
+        text = "; ".join(unmet)[:600] or step.task[:400]
+        text += (
+            f" ({record.error_type}: {record.detail[:200]})" if record.error_type != "criteria_unmet" else ""
+        )
+    recoverable = record.error_type in RECOVERABLE or record.error_type == "dependency_failed"
+    return Gap(description=text[:1000], step_id=step.id, recoverable=recoverable)
+
+
+def settle(review: Review | None, plans: Sequence[Plan], evidence: Sequence[Evidence]) -> Review:
+    """Combine the reviewer's words with the facts: failures and skips are gaps, and gaps veto approval."""
+    failures = open_failures(plans, evidence)
+    gaps = [failure_gap(step, record) for step, record in failures]
+    named = {gap.step_id for gap in gaps}
+    if review is not None:
+        known = {step.id for step in all_steps(plans).values()}
+        for gap in review.gaps:
+            step_id = gap.step_id if gap.step_id in known else None
+            if step_id is None or step_id not in named:
+                gaps.append(gap.model_copy(update={"step_id": step_id}))
+        if not review.approved and not gaps:
+            gaps = [Gap(description="The reviewer did not approve, and named no gap.", recoverable=False)]
+    elif not gaps:
+        gaps = [Gap(description="The evidence was not reviewed.", recoverable=False)]
+    return Review(approved=bool(review and review.approved and not gaps), gaps=gaps[:20])
+
+
+@dataclass(frozen=True)
+class Move:
+    """What happens after a review; `reason` is the stop reason when it is the end."""
+
+    to: Literal["finish", "replan"]
+    reason: StopReason | None = None
+
+
+def next_move(state: TaskState) -> Move:
+    """Decide whether to replan, or why to stop."""
+    review = state["review"]
+    if state["stop_reason"] is not None:
+        return Move("finish", state["stop_reason"])
+    if review is None or review.approved:
+        return Move("finish", "approved" if review else "review_unavailable")
+    limit = _limit_reached(state)
+    if limit is not None:
+        return Move("finish", limit)
+    if not any(gap.recoverable for gap in review.gaps):
+        return Move("finish", "not_recoverable")
+    if state["replan_count"] >= state["max_replans"]:
+        return Move("finish", "replan_limit")
+    return Move("replan")
+
+
+def _limit_reached(state: TaskState) -> StopReason | None:
+    evidence, limits, usage = state["evidence"], state["limits"], state["usage"]
+    if seconds_left(limits, evidence, usage) <= 0 or any(e.error_type == "deadline" for e in evidence):
+        return "deadline"
+    if sum(e.finished_at > e.started_at for e in evidence) >= limits.max_attempted_steps:
+        return "attempted_steps"
+    if tool_budget_left(limits, usage) == 0 and limits.total_tool_budget > 0:
+        return "tool_budget"
+    return None
+
+
+def final_status(state: TaskState, reason: StopReason) -> Status:
+    """Return completed (approved), partial (an answer with gaps), failed (nothing usable) or cancelled."""
+    if reason in ("cancelled", "plan_rejected"):
+        return "cancelled"
+    if reason == "approved":
+        return "completed"
+    return "partial" if any(e.passed for e in state["evidence"]) else "failed"
