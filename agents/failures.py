@@ -77,8 +77,12 @@ def _status(error: BaseException) -> int | None:
 
 
 def model_error_type(error: BaseException) -> ErrorType:
-    """Classify an error that a model call raised."""
-    error = next(leaves(error))
+    """Classify an error that a model call raised; a group of different kinds is "model"."""
+    kinds: set[ErrorType] = {_model_leaf(leaf) for leaf in leaves(error)}
+    return kinds.pop() if len(kinds) == 1 else "model"
+
+
+def _model_leaf(error: BaseException) -> ErrorType:
     if isinstance(error, AnswerRefused):
         return "refused"
     if isinstance(error, AnswerInvalid | AnswerTruncated):

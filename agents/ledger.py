@@ -3,8 +3,12 @@
 The ledger is the worker's only memory of tool runs that survives a crash: the budget is counted from it, finished
 calls are answered from it, and the evidence's sources come from it. Its namespace holds the id of the graph's task,
 which is the same when an interrupted superstep is run again, and another one in a fork.
+
+After a crash: a call whose end is recorded is answered from the record. One that was at work is run again if it only
+reads or is idempotent, and counts again; any other is not, because nobody knows whether it took effect.
 """
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -24,16 +28,22 @@ SILENT = ("", "[]", "{}", "null", "none", '""')
 
 
 class CallRecord(BaseModel):
-    """One tool call: how often its body was started, and what came of it."""
+    """One tool call: how often its body was started, and what came of it.
+
+    Attributes:
+        id: see `call_identity`; order: of the first mention in this attempt, from 0.
+        key: the same for calls of the same tool with the same arguments.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
-    call_id: str
+    id: str
+    order: int
     tool: str
     arguments: str
     key: str
     runs: int = 0
-    state: Literal["running", "ok", "error"] = "running"
+    state: Literal["running", "ok", "error", "refused"] = "running"
     content: str = ""
     sources: list[Source] = Field(default_factory=list[Source])
     error_type: ErrorType | None = None
@@ -70,16 +80,18 @@ class StepLedger:
         self.step_id = step_id
         self.grant = grant
         self.records: dict[str, CallRecord] = {}
-        self.refused: list[str] = []
+        self.replayed: set[str] = set()
         self.closed: ErrorType | None = None
 
     async def load(self) -> None:
         """Read what an interrupted run of this attempt has recorded."""
         items = await self._store.asearch(self._namespace, limit=1000)
-        records = [
-            CallRecord.model_validate(item.value) for item in sorted(items, key=lambda item: item.created_at)
-        ]
-        self.records = {record.call_id: record for record in records}
+        # The Store's own times have a resolution of one second: not enough to tell the order of calls.
+        records = sorted(
+            (CallRecord.model_validate(item.value) for item in items), key=lambda record: record.order
+        )
+        self.records = {record.id: record for record in records}
+        self.replayed = {record.id for record in records if record.state != "running"}
 
     @property
     def used(self) -> int:
@@ -97,6 +109,12 @@ class StepLedger:
         return sum(record.state == "ok" for record in self.records.values())
 
     @property
+    def failure(self) -> CallRecord | None:
+        """The last call that failed, where no call succeeded."""
+        failed = [record for record in self.records.values() if record.state == "error"]
+        return failed[-1] if failed and not self.successful_calls else None
+
+    @property
     def sources(self) -> dict[str, Source]:
         """All sources that the tools returned, by id, in the order of the calls."""
         found: dict[str, Source] = {}
@@ -109,21 +127,29 @@ class StepLedger:
         """Let no further tool body start; the first reason stays."""
         self.closed = self.closed or reason
 
-    def refuse(self, tool: str, arguments: Mapping[str, Any]) -> str:
+    @property
+    def refused(self) -> list[str]:
+        """Calls that were not run, as tool(arguments)."""
+        return [f"{r.tool}({r.arguments})" for r in self.records.values() if r.state == "refused"]
+
+    async def refuse(self, identity: str, tool: str, arguments: Mapping[str, Any]) -> str:
         """Note a call that was not run, and return what the model is told."""
-        self.refused.append(f"{tool}({shown(arguments)})")
         why = (
             f"the step's budget of {self.grant} tool runs is spent"
             if self.used >= self.grant
             else "tools are closed"
         )
-        return f"Not run: {why}. Conclude with a Finding from what you have."
+        record = self._record(identity, tool, arguments)
+        record.state = "refused"
+        record.content = f"Not run: {why}. Conclude with a Finding from what you have."
+        await self._save(record)
+        return record.content
 
     def twin(self, key: str) -> CallRecord | None:
         """Return a finished call with the same tool and arguments, if there is one."""
         return next((r for r in self.records.values() if r.key == key and r.state == "ok"), None)
 
-    def reserve(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> CallRecord | None:
+    def reserve(self, identity: str, tool: str, arguments: Mapping[str, Any]) -> CallRecord | None:
         """Count one more run of a call, without waiting, so that parallel calls cannot overtake each other.
 
         Returns:
@@ -131,15 +157,23 @@ class StepLedger:
         """
         if self.spent:
             return None
-        record = self.records.get(call_id)
-        if record is None:
-            record = CallRecord(
-                call_id=call_id, tool=tool, arguments=shown(arguments), key=call_key(tool, arguments)
-            )
-            self.records[call_id] = record
+        record = self._record(identity, tool, arguments)
         record.runs += 1
         record.state = "running"
         return record
+
+    def _record(self, identity: str, tool: str, arguments: Mapping[str, Any]) -> CallRecord:
+        known = self.records.get(identity)
+        if known is not None:
+            return known
+        record = CallRecord(
+            id=identity,
+            order=len(self.records),
+            tool=tool,
+            arguments=shown(arguments),
+            key=call_key(tool, arguments),
+        )
+        return self.records.setdefault(identity, record)
 
     async def started(self, record: CallRecord) -> None:
         """Store that a body is about to run."""
@@ -157,7 +191,7 @@ class StepLedger:
         named = bool(drafts)
         if not drafts and not _empty(text, artifact):
             drafts = [self._own_draft(record, text)]
-        record.sources = [await self._source(record, draft) for draft in drafts]
+        record.sources = list(await asyncio.gather(*(self._source(record, draft) for draft in drafts)))
         record.content = await self._for_model(
             text, label=None if named or not drafts else record.sources[0].id
         )
@@ -171,8 +205,7 @@ class StepLedger:
         await self._save(record)
 
     async def _save(self, record: CallRecord) -> None:
-        key = hashlib.sha256(record.call_id.encode("utf-8", "replace")).hexdigest()[:32]
-        await self._store.aput(self._namespace, key, record.model_dump(mode="json"), index=False)
+        await self._store.aput(self._namespace, record.id, record.model_dump(mode="json"), index=False)
 
     def _own_draft(self, record: CallRecord, text: str) -> SourceDraft:
         digest = hashlib.sha256(f"{record.key}\n{text}".encode()).hexdigest()[:7]
@@ -216,6 +249,18 @@ def call_key(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return what makes two calls the same: tool and arguments."""
     text = json.dumps([tool, arguments], ensure_ascii=False, default=str, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def call_identity(turn: int, call_id: str, key: str) -> str:
+    """Return what names one call of an attempt, also when it is met again after a crash.
+
+    Args:
+        turn: how many model answers there are up to the one that asks for the call: some servers use the same
+            call ids in every answer.
+        call_id: given by the model.
+        key: of tool and arguments: some servers use one id for two calls of one answer.
+    """
+    return hashlib.sha256(json.dumps([turn, call_id, key]).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def as_text(content: Any) -> str:

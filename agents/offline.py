@@ -74,8 +74,13 @@ class OfflineChatModel(BaseChatModel):
 
 def _parameters(tools: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the parameter names of each bound tool, by its name."""
-    functions = [tool.get("function", tool) for tool in tools]
-    return {str(f.get("name")): list((f.get("parameters") or {}).get("properties") or {}) for f in functions}
+    found: dict[str, list[str]] = {}
+    for tool in tools:
+        function: dict[str, Any] = tool.get("function") or dict(tool)
+        schema: dict[str, Any] = function.get("parameters") or {}
+        properties: dict[str, Any] = schema.get("properties") or {}
+        found[str(function.get("name"))] = list(properties)
+    return found
 
 
 def _answer(messages: Sequence[BaseMessage], bound: Mapping[str, Sequence[str]]) -> AIMessage:

@@ -60,11 +60,11 @@ def read_objective(objective: str, *, drop: Sequence[str] = (), keep_classes: bo
     for clause in _CLAUSES.split(objective[:MAX_OBJECTIVE]):
         mode = _mode(clause) or mode
         said = phrase(clause, drop=drop, keep_classes=keep_classes)
-        if not said:
+        if not units(said):
             continue
-        # "Recommendations" after "find" is still nothing that the material holds.
-        only_advice = {u.key for u in units(said)} == {"improve"}
-        if only_advice or mode == "conclude":
+        # Advice is nothing that the material holds, even where the verb is "give".
+        ends = units(said, most=30)
+        if mode == "conclude" or "improve" in (ends[0].key, ends[-1].key):
             found["conclude"].append(" ".join(clause.split()))
         else:
             found[mode].append(said)
@@ -206,15 +206,18 @@ def _named_documents(objective: str, documents: Sequence[DocumentEntry]) -> list
     )
 
 
-def likely_documents(wanted: Sequence[Unit], catalogue: DocumentCatalogue, most: int = 3) -> list[str]:
+def likely_documents(
+    wanted: Sequence[Unit], catalogue: DocumentCatalogue, *, least: float = 0.5, most: int = 3
+) -> list[str]:
     """Return titles of the documents whose title or headings say most of what is wanted, best first."""
     scored: list[tuple[float, str]] = []
     for document in (d for g in catalogue.groups for d in g.documents):
         title, rest = Profile(f"{document.title} {document.path}"), Profile(" ".join(document.headings))
         score = coverage(wanted, (title, 1.0), (rest, 0.8))
-        if score >= 0.5:
+        if score >= least:
             scored.append((score, document.title or document.path))
-    return [title for _, title in sorted(scored, key=lambda pair: -pair[0])][:most]
+    ranked = [title for _, title in sorted(scored, key=lambda pair: -pair[0])]
+    return list(dict.fromkeys(ranked))[:most]
 
 
 def is_figure(aspect: str) -> bool:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from agents import offline_phrases as phrases
 from agents.offline_sentences import Sentence, sentences
-from agents.offline_text import Profile, Unit, coverage, names, units, words
-from agents.offline_words import FIGURES, NON_ANSWER, TROUBLE
+from agents.offline_text import Profile, Unit, coverage, names, profile_of, units, words
+from agents.offline_words import FIGURES, NON_ANSWER, TARIFF, TROUBLE
 
 _RATE = re.compile(r"(?i)\b(?:per|a) (?:\w+ )?(?:user|seat|month|year)|/|每|\|")
 ENOUGH = 0.6  # share of a criterion's content that a sentence with its headings must have
@@ -74,6 +74,7 @@ class Wanted:
         entity: what it is about; "" for anything.
         aspect: what is to be found, as written.
         units: the content of the aspect; empty = whatever there is on the entity.
+        scope: what it is asked about, from the criterion's parentheses.
         soft: what a better sentence also has.
         figures: keys of the units that need a figure.
     """
@@ -82,8 +83,9 @@ class Wanted:
     entity: str
     aspect: str
     units: list[Unit]
-    soft: list[Unit]
-    figures: list[str]
+    scope: str = ""
+    soft: list[Unit] = field(default_factory=list[Unit])
+    figures: list[str] = field(default_factory=list[str])
 
 
 def read_criterion(criterion: str, objective: str) -> Wanted:
@@ -94,8 +96,12 @@ def read_criterion(criterion: str, objective: str) -> Wanted:
     bare = re.sub(r"\s*[(（][^()（）]*[)）]$", "", aspect)
     wanted = [] if bare in ("要点", "key points") else units(bare, drop=[entity])
     taken = {u.key for u in wanted}
-    soft = [u for u in units(f"{scope} {objective[:400]}", drop=[entity]) if u.key not in taken]
-    return Wanted(label, entity, bare, wanted, soft, [u.key for u in wanted if u.key in FIGURES])
+    soft = [
+        u
+        for u in units(f"{scope} {objective[:400]}", drop=[entity], keep_classes=False)
+        if u.key not in taken
+    ]
+    return Wanted(label, entity, bare, wanted, scope, soft, [u.key for u in wanted if u.key in FIGURES])
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,10 @@ def denial_for(wanted: Wanted, blocks: Sequence[Block]) -> Quote | None:
     for block in _about(wanted, blocks):
         for sentence in sentences(block.text):
             if NON_ANSWER.search(sentence.text):
-                texts = (Profile(sentence.text), 1.0), (Profile(f"{sentence.context} {block.title}"), 0.6)
+                texts = (
+                    (profile_of(sentence.text), 1.0),
+                    (profile_of(f"{sentence.context} {block.title}"), 0.6),
+                )
                 found.append(Quote(sentence.text, block, coverage(wanted.units, *texts)))
     best = max(found, key=lambda q: q.score, default=None)
     return best if best and best.score >= ENOUGH - 0.01 else None
@@ -175,9 +184,10 @@ def _quotes_in(wanted: Wanted, block: Block) -> list[Quote]:
     document, _, heading = block.title.partition(" › ")
     name = f"{document} {PurePosixPath(block.path).stem}"
     short = len(units(name, drop=[wanted.entity])) <= _MAX_TITLE_UNITS
-    about = Profile(name if short else ""), Profile(heading)
+    about = profile_of(name if short else ""), profile_of(heading)
     kind = (
-        bool(wanted.units) and coverage(wanted.units, (Profile(PurePosixPath(block.path).stem), 1.0)) == 1.0
+        bool(wanted.units)
+        and coverage(wanted.units, (profile_of(PurePosixPath(block.path).stem), 1.0)) == 1.0
     )
     quotes: list[Quote] = []
     for sentence in sentences(block.text):
@@ -194,11 +204,16 @@ def _quotes_in(wanted: Wanted, block: Block) -> list[Quote]:
 def _score(wanted: Wanted, sentence: Sentence, about: tuple[Profile, Profile], kind: bool) -> float:
     """Return 0 for a sentence that does not answer, else more for a better one."""
     text = sentence.text
-    if text.endswith(("?", "？")) or not all(FIGURES[key].search(text) for key in wanted.figures):
+    if (
+        not _readable(text)
+        or text.endswith(("?", "？", ":", "："))
+        or not all(FIGURES[key].search(text) for key in wanted.figures)
+    ):
         return 0.0
     if NON_ANSWER.search(text) and not wanted.figures:
         return 0.0
-    own, context = Profile(text), Profile(sentence.context)
+    tariff = " price" if "price" in wanted.figures and TARIFF.match(text) else ""
+    own, context = profile_of(text + tariff), profile_of(sentence.context)
     matched = [u for u in wanted.units if u.key not in wanted.figures or u.key == "price"]
     figured = len(wanted.units) - len(matched)  # a date answers "year" without saying the word
     share = coverage(matched, (own, 1.0), (context, 0.8), (about[1], 0.8), (about[0], 0.6))
@@ -210,6 +225,12 @@ def _score(wanted: Wanted, sentence: Sentence, about: tuple[Profile, Profile], k
     # In a document of that very kind, repeating the kind's name says nothing; anywhere else it is what counts.
     base = 2.0 if kind else 1.0 + share
     return base + coverage(wanted.soft, (own, 1.0)) * 0.5 + _substance(sentence, bool(wanted.figures))
+
+
+def _readable(text: str) -> bool:
+    """Return whether most of a text is words: what is left of code and drawings is not worth quoting."""
+    solid = "".join(text.split())
+    return sum(c.isalnum() for c in solid) >= 0.6 * len(solid)
 
 
 def _line_of(block: Block) -> int:
@@ -241,5 +262,5 @@ def _varied(ranked: Sequence[Quote], most: int) -> list[Quote]:
         if any(TROUBLE.search(q.text) for q in chosen):
             troubled = []
         chosen.append((elsewhere or troubled or rest)[0])
-        rest.remove(chosen[-1])
+        rest = [q for q in rest if q.text not in chosen[-1].text]
     return chosen

@@ -72,10 +72,12 @@ def line(name: str, quote: str, locator: str) -> str:
     return f"- {' '.join(name.split())}: “{quote}” ({folded})"
 
 
-_LINE = re.compile(r"- (?P<label>.+?): “(?P<quote>.*?)” \((?P<locator>.*)\)")
-
-
 def lines_in(summary: str) -> list[tuple[str, str, str]]:
     """Return (label, quote, locator) of each line of a summary that `line` wrote."""
-    matches = (_LINE.fullmatch(row) for row in summary.splitlines())
-    return [(m["label"], m["quote"], m["locator"]) for m in matches if m]
+    found: list[tuple[str, str, str]] = []
+    for row in summary.splitlines():
+        name, opened, rest = row.removeprefix("- ").partition(": “")
+        quote, closed, locator = rest.partition("” (")
+        if row.startswith("- ") and opened and closed and name and locator.endswith(")"):
+            found.append((name, quote, locator[:-1]))
+    return found

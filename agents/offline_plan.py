@@ -8,9 +8,9 @@ from typing import Any
 
 from agents import offline_phrases as phrases
 from agents.offline_ask import Subject, is_figure, likely_documents, read_subject
-from agents.offline_requests import PlannerRequest
+from agents.offline_requests import DocumentCatalogue, PlannerRequest
 from agents.offline_tables import table_tasks
-from agents.offline_text import cut, units
+from agents.offline_text import concept_words, cut, is_chinese, units
 
 MAX_GATHERING = 12
 MAX_STEP_BUDGET = 4
@@ -79,20 +79,23 @@ def _table_work(request: PlannerRequest, tools: set[str], room: int, chinese: bo
 
 
 def _document_work(request: PlannerRequest, subject: Subject, tools: set[str], room: int) -> list[Work]:
-    offered = [t for t in DOCUMENT_TOOLS if t in tools] or None
-    if not subject.entities:
-        return _topic_work(request, subject, offered, room)
+    search = _Searching(
+        subject, request.catalogue.documents, [t for t in DOCUMENT_TOOLS if t in tools] or None
+    )
     entities, aspects = subject.entities, subject.aspects
+    if not entities and len(aspects) == 1 and room > 1:
+        # One question: ask each of the documents that are clearly about it.
+        entities = likely_documents(units(aspects[0]), search.catalogue, least=0.99, most=min(4, room))
+        entities = entities if len(entities) > 1 else []
+    if not entities:
+        return [search.topic(aspect) for aspect in aspects[:room]]
     per_step = -(-len(entities) // room)
     if per_step > 1:
         packs = [entities[i : i + per_step] for i in range(0, len(entities), per_step)]
-        return [_entity_work(pack, aspects, subject, offered) for pack in packs]
+        return [search.entities(pack, aspects, pack[:2]) for pack in packs]
     slices = _slices(aspects, max(1, room // len(entities)))
-    return [
-        _entity_work([entity], part, subject, offered, len(slices) > 1)
-        for part in slices
-        for entity in entities
-    ]
+    named = len(slices) > 1
+    return [search.entities([e], part, [e, *part[:named]]) for part in slices for e in entities]
 
 
 def _slices(aspects: Sequence[str], most: int) -> list[list[str]]:
@@ -103,51 +106,59 @@ def _slices(aspects: Sequence[str], most: int) -> list[list[str]]:
     return [*([a] for a in ordered[: most - 1]), ordered[most - 1 :]]
 
 
-def _entity_work(
-    entities: Sequence[str],
-    aspects: Sequence[str],
-    subject: Subject,
-    tools: list[str] | None,
-    sliced: bool = False,
-) -> Work:
-    chinese = subject.ask.chinese
-    criteria = [
-        phrases.criterion(entity, aspect, chinese=chinese, figure=is_figure(aspect))
-        for entity in entities
-        for aspect in aspects
-    ]
-    joint = "、" if chinese else ", "
-    who, what = joint.join(entities), joint.join(a for a in aspects if a)
-    task = (
-        f"在资料中查找{who}的{what or '要点'}"
-        if chinese
-        else f"Find in the documents, for {who}: {what or 'key points'}"
-    )
-    return Work(
-        "-".join([*entities[:2], *(aspects[:1] if sliced else [])]), _task(task), _criteria(criteria), tools
-    )
+@dataclass(frozen=True)
+class _Searching:
+    """Makes the steps that search documents."""
 
+    subject: Subject
+    catalogue: DocumentCatalogue
+    tools: list[str] | None
 
-def _topic_work(request: PlannerRequest, subject: Subject, tools: list[str] | None, room: int) -> list[Work]:
-    """Plan a step for each thing asked for; for a single one, a step for each document that is clearly about it."""
-    chinese, scope = subject.ask.chinese, subject.ask.scope
-    work: list[Work] = []
-    for aspect in subject.aspects[:room]:
-        about = f"{aspect}（{scope}）" if chinese else f"{aspect} ({scope})"
-        wanted = phrases.criterion("", about if scope else aspect, chinese=chinese, figure=is_figure(aspect))
-        task = (
-            f"在资料中查找：{about if scope else aspect}"
-            if chinese
-            else f"Find in the documents: {about if scope else aspect}"
-        )
-        titles = likely_documents(units(aspect), request.catalogue.documents)
-        if titles:
-            queries = [aspect, *(f"{title} {aspect}" for title in titles)]
-            task = phrases.with_queries(task, [cut(q, 120) for q in queries], chinese)
-        work.append(Work(aspect or "topic", _task(task), _criteria([wanted]), tools))
-    for item in work:
-        item.budget = 3
-    return work
+    @property
+    def chinese(self) -> bool:
+        return self.subject.ask.chinese
+
+    def entities(self, entities: Sequence[str], aspects: Sequence[str], name: Sequence[str]) -> Work:
+        """Return a step that looks for aspects of one or several entities."""
+        pairs = [(entity, aspect) for entity in entities for aspect in aspects]
+        joint = "、" if self.chinese else ", "
+        who, what = joint.join(entities), joint.join(a for a in aspects if a)
+        if self.chinese:
+            task = f"在资料中查找{who}的{what or '要点'}"
+        else:
+            task = f"Find in the documents, for {who}: {what or 'key points'}"
+        return self._work(name, task, [self._criterion(*pair) for pair in pairs], self._translated(pairs))
+
+    def topic(self, aspect: str) -> Work:
+        """Return a step that looks for one thing in all documents."""
+        scope = self.subject.ask.scope
+        brackets = "（{}）" if self.chinese else " ({})"
+        about = aspect + brackets.format(scope) if scope else aspect
+        task = f"在资料中查找：{about}" if self.chinese else f"Find in the documents: {about}"
+        titles = likely_documents(units(aspect), self.catalogue)
+        queries = self._translated([("", aspect)]) + [f"{title} {aspect}" for title in titles]
+        work = self._work([aspect], task, [self._criterion("", about)], [aspect, *queries] if queries else [])
+        work.budget = 3
+        return work
+
+    def _criterion(self, entity: str, aspect: str) -> str:
+        return phrases.criterion(entity, aspect, chinese=self.chinese, figure=is_figure(aspect))
+
+    def _work(self, name: Sequence[str], task: str, criteria: Sequence[str], queries: Sequence[str]) -> Work:
+        if queries:
+            task = phrases.with_queries(cut(task, 1000), [cut(q, 120) for q in queries[:8]], self.chinese)
+        return Work("-".join(name), _task(task), _criteria(criteria), self.tools)
+
+    def _translated(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        """Return queries in the material's language, if it is not the objective's and the words are known."""
+        titles = " ".join(d.title for g in self.catalogue.groups for d in g.documents)
+        if not titles or is_chinese(titles) == self.chinese:
+            return []
+        found: list[str] = []
+        for entity, aspect in pairs:
+            words = [w for u in units(aspect) for w in concept_words(u.key, chinese=not self.chinese)[:2]]
+            found.append(f"{entity} {' '.join(words) or aspect}".strip())
+        return found
 
 
 def _task(text: str) -> str:

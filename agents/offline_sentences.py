@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agents.offline_text import cut
 
@@ -11,7 +12,7 @@ MAX_LONGER = 160
 _ITEM = re.compile(r"(?:[-*+•]|\d{1,2}[.)])\s+(?=\S)")
 _RULE = re.compile(r"[\s|:-]+")
 # Not after the bold words that often open a paragraph: they belong to what follows.
-_END = re.compile(r"(?<=[。！？；])(?!\*)|(?<=[.!?])\s+(?=[^a-z\s])")
+_END = re.compile(r"(?<=[。！？；])(?![*”’」』）])|(?<=[。！？][”’」』])|(?<=[.!?])\s+(?=[^a-z\s])")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Sentence:
     header: str = ""
 
 
-def sentences(text: str) -> list[Sentence]:
+@lru_cache(maxsize=512)
+def sentences(text: str) -> tuple[Sentence, ...]:
     """Split Markdown, plain text, or what is shown of HTML."""
     found: list[Sentence] = []
     heading, header = "", ""
@@ -46,7 +48,7 @@ def sentences(text: str) -> list[Sentence]:
             cells = cut(block.strip("|").strip())
             if not header:
                 header = cells
-            elif not _RULE.fullmatch(cells):
+            elif cells.count("|") == header.count("|") and not _RULE.fullmatch(cells):
                 found.append(
                     Sentence(cells, cells, f"{heading} {header}", len(found), item=True, header=header)
                 )
@@ -56,7 +58,7 @@ def sentences(text: str) -> list[Sentence]:
             for index, piece in enumerate(pieces):
                 longer = _longer(pieces[index:])
                 found.append(Sentence(cut(piece), longer, heading, len(found), item=item))
-    return found
+    return tuple(found)
 
 
 def _blocks(text: str) -> list[tuple[str, bool]]:
@@ -97,7 +99,7 @@ def _pieces(block: str) -> list[str]:
 def _longer(pieces: Sequence[str]) -> str:
     text = pieces[0]
     for piece in pieces[1:]:
-        joint = "" if text.endswith(("。", "！", "？", "；")) else " "
+        joint = "" if text.endswith(tuple("。！？；”」")) else " "
         if len(text) + len(piece) + len(joint) > MAX_LONGER:
             break
         text += joint + piece

@@ -11,6 +11,7 @@ _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
 _IS_HAN = re.compile(rf"[{_HAN}]")
 _STOP_ZH = re.compile("|".join(map(re.escape, STOP_ZH)))
+_CLASS_ZH = re.compile("|".join(sorted((w for w in CLASS_WORDS if not w.isascii()), key=len, reverse=True)))
 MAX_QUOTE = 320
 
 
@@ -133,8 +134,11 @@ def _han_units(run: str, keep_classes: bool) -> list[Unit]:
 
 
 def _han_rest(run: str, keep_classes: bool) -> list[Unit]:
-    parts = [p.lstrip(EDGE_ZH[0]).rstrip(EDGE_ZH[1]) if len(p) != 2 else p for p in _STOP_ZH.split(run)]
-    return [Unit(p, p) for p in parts if len(p) > 1 and (keep_classes or p not in CLASS_WORDS)]
+    parts = _STOP_ZH.split(run)
+    if not keep_classes:
+        parts = [piece for part in parts for piece in _CLASS_ZH.split(part)]
+    trimmed = [p.lstrip(EDGE_ZH[0]).rstrip(EDGE_ZH[1]) if len(p) != 2 else p for p in parts]
+    return [Unit(p, p) for p in trimmed if len(p) > 1]
 
 
 class Profile:
@@ -156,6 +160,12 @@ class Profile:
         pairs = {run[i : i + 2] for i in range(len(run) - 1)} or {run}
         share = sum(pair in self.text for pair in pairs) / len(pairs)
         return share if share >= 0.5 else 0.0
+
+
+@lru_cache(maxsize=8192)
+def profile_of(text: str) -> Profile:
+    """Return the profile of a text that is asked about more than once, as sentences are."""
+    return Profile(text)
 
 
 def coverage(wanted: Sequence[Unit], *texts: tuple[Profile, float]) -> float:

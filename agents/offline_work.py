@@ -2,93 +2,22 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
 from agents import offline_phrases as phrases
 from agents import offline_tables as tables
-from agents.offline_match import Block, Quote, Wanted, blocks_in, denial_for, quotes_for, read_criterion
+from agents.offline_match import Block, Quote, Wanted, denial_for, quotes_for, read_criterion
+from agents.offline_past import READ, SQL, Call, Past, Toolbox, read_past
 from agents.offline_reason import reasoned
-from agents.offline_requests import WorkerRequest, clean
+from agents.offline_requests import WorkerRequest
 from agents.offline_text import concept_words, cut, is_chinese, units
 
-Call = tuple[str, dict[str, Any]]
-_QUERY_NAMES = ("query", "q", "question", "search", "keywords", "search_query", "pattern", "text")
-_SQL, _READ = "sql", "source_id"
+_PASSAGES = 12
 _MAX_CALLS = 6  # in one message
 _MAX_SUMMARY = 7_500
-
-
-@dataclass(frozen=True)
-class Toolbox:
-    """The bound tools that the embedded worker knows how to use: (name, name of the parameter)."""
-
-    search: tuple[str, str] | None = None
-    read: tuple[str, str] | None = None
-    sql: tuple[str, str] | None = None
-
-    @classmethod
-    def of(cls, bound: Mapping[str, Sequence[str]]) -> "Toolbox":
-        """Choose among the bound tools, by name and parameter names."""
-        ordered = sorted(bound, key=lambda name: (name != "search_documents", "search" not in name, name))
-        return cls(
-            search=_first(bound, ordered, _QUERY_NAMES),
-            read=_first(bound, [n for n in ordered if "read" in n], (_READ,)),
-            sql=_first(bound, ordered, (_SQL,)),
-        )
-
-
-def _first(
-    bound: Mapping[str, Sequence[str]], ordered: Sequence[str], parameters: Sequence[str]
-) -> tuple[str, str] | None:
-    pairs = ((name, p) for name in ordered for p in parameters if p in bound[name])
-    return next(pairs, None)
-
-
-@dataclass
-class Past:
-    """What the step has done so far, read from its conversation."""
-
-    calls: list[Call] = field(default_factory=list[Call])
-    rounds: int = 0
-    answered: int = 0
-    results: list[tuple[Call, list[Block]]] = field(default_factory=list[tuple[Call, list[Block]]])
-    closed: bool = False
-
-    @property
-    def blocks(self) -> list[Block]:
-        """All sources returned, each once."""
-        return list({block.id: block for _, found in self.results for block in found}.values())
-
-
-def read_past(messages: Sequence[BaseMessage]) -> Past:
-    """Read calls and results out of the messages after the request."""
-    past = Past()
-    by_id: dict[str, Call] = {}
-    for message in messages:
-        if isinstance(message, AIMessage):
-            calls = [c for c in message.tool_calls if c["name"] != "Finding"]
-            by_id |= {str(c["id"]): (c["name"], c["args"]) for c in calls}
-            past.calls += [(c["name"], c["args"]) for c in calls]
-            past.rounds += bool(calls)
-        elif isinstance(message, ToolMessage) and message.tool_call_id in by_id:
-            past.answered += 1
-            past.closed |= message.text.startswith("Not run: ")
-            if message.status != "error":
-                past.results.append((by_id[message.tool_call_id], _blocks(message)))
-    return past
-
-
-def _blocks(message: ToolMessage) -> list[Block]:
-    """Return a result's sources; where its artifact lists them, a header that the text merely quotes is none."""
-    found = blocks_in(clean(message.text))
-    artifact = message.artifact
-    if isinstance(artifact, list) and artifact:
-        listed: set[str] = {str(d.get("source_id")) for d in artifact if isinstance(d, dict)}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
-        return [b for b in found if b.id in listed] if listed - {"None"} else found
-    return found
 
 
 @dataclass(frozen=True)
@@ -115,7 +44,7 @@ def next_move(
     text = request.objective or request.step.task
     wanted = [read_criterion(c, request.objective) for c in request.step.success_criteria[:20]]
     now = Situation(request, Toolbox.of(bound), read_past(messages), wanted, is_chinese(text))
-    queried = any(_SQL in arguments for _, arguments in now.past.calls)
+    queried = any(SQL in arguments for _, arguments in now.past.calls)
     table = tables.read_task(request.step.task) if now.toolbox.sql or queried else None
     calls = _table_calls(now, table) if table else _search_calls(now)
     fresh = [c for i, c in enumerate(calls) if c not in now.past.calls and c not in calls[:i]][: now.left]
@@ -142,15 +71,11 @@ def _search_calls(now: Situation) -> list[Call]:
 
 def _search(now: Situation, query: str) -> Call:
     name, parameter = now.toolbox.search or ("", "")
-    return name, {parameter: cut(query, 200)}
+    return name, {parameter: cut(query, 200), **({"k": _PASSAGES} if now.toolbox.counted else {})}
 
 
 def _query(wanted: Wanted, now: Situation) -> str:
-    words = f"{wanted.entity} {wanted.aspect}".strip()
-    if not wanted.entity:
-        extra = [u.text for u in wanted.soft if u.text.casefold() not in words.casefold()][:2]
-        words = " ".join([words, *extra])
-    return words or cut(now.request.step.task, 100)
+    return f"{wanted.entity} {wanted.aspect} {wanted.scope}".strip() or cut(now.request.step.task, 100)
 
 
 def _merged(queries: Sequence[str], most: int) -> list[str]:
@@ -167,6 +92,10 @@ def _another_way(wanted: Wanted, now: Situation) -> list[Call]:
             if all(u.key in {k.key for k in units(block.path)} for u in wanted.units):
                 return [(now.toolbox.read[0], {now.toolbox.read[1]: block.id})]
     others = other_words(wanted, now.chinese)
+    seen = " ".join(block.text[:300] for block in now.past.blocks)
+    if not seen or is_chinese(seen) != now.chinese:  # the material may be in the other language
+        foreign = [w for u in wanted.units for w in concept_words(u.key, chinese=not now.chinese)]
+        others = [*foreign[:3], *others[:2]]
     return [_search(now, f"{wanted.entity} {' '.join(others)}".strip())] if others else []
 
 
@@ -273,12 +202,12 @@ def _quote_lines(now: Situation, wanted: Wanted) -> list[tuple[str, str]]:
 def _table_lines(now: Situation, table: tables.TableTask) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for (_, arguments), blocks in now.past.results:
-        if _SQL not in arguments or not blocks:
+        if SQL not in arguments or not blocks:
             continue
         rows = _rows(blocks[0])
         if len(rows) > 1:
             shown = "” / “".join(cut(r, 160) for r in rows[:6])
-            sql = str(arguments[_SQL])
+            sql = str(arguments[SQL])
             single = "总计" if now.chinese else "overall"
             name = rows[0].split(" | ")[0] if len(rows) > 2 else single
             found.append(
@@ -291,9 +220,9 @@ def _passages(now: Situation, table: tables.TableTask) -> list[tuple[str, str]]:
     """Return what the texts say about the value that the table shows most often."""
     found: list[tuple[str, str]] = []
     for (_, arguments), blocks in now.past.results:
-        if _SQL not in arguments:
+        if SQL not in arguments:
             value = str(next(iter(arguments.values()), ""))
-            wanted = Wanted(f"{table.name}: {value}", "", value, units(value), [], [])
+            wanted = Wanted(f"{table.name}: {value}", "", value, units(value))
             found += [
                 (phrases.line(wanted.label, q.text, q.block.locator), q.block.id)
                 for q in quotes_for(wanted, blocks, 3)
@@ -307,9 +236,8 @@ def _reason(now: Situation, wanted: Wanted, count: int, denial: Quote | None) ->
         return say(f"{count} quoted", f"引用 {count} 处")
     if not now.past.calls:
         return say("no tool could be called", "未能调用工具")
-    reader = now.toolbox.read[0] if now.toolbox.read else ""
     queries = [
-        str(next(iter(arguments.values()), "")) for name, arguments in now.past.calls if name != reader
+        str(next(iter(arguments.values()), "")) for _, arguments in now.past.calls if READ not in arguments
     ]
     tried = cut("; ".join(queries), 600)
     if denial:

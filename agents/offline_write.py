@@ -50,12 +50,13 @@ def write(request: WriterRequest) -> str:
 
 
 def _lead(request: WriterRequest, chinese: bool) -> str:
-    count = len({n for f in request.findings for n in f.cite})
     if not request.findings:
         return "没有任何步骤得到可用的发现。" if chinese else "No step found anything that can be used."
     if chinese:
-        return f"以下逐条引用 {count} 处资料的原文，按用词匹配选出；没有语言模型对其加以判断。"
-    return f"Quoted from {count} sources, chosen by their words; no language model has weighed them."
+        return "以下是资料原文的摘录，按用词匹配选出；没有语言模型对其加以判断。"
+    return (
+        "These are quotations from the material, chosen by their words; no language model has weighed them."
+    )
 
 
 def _is_conclusion(finding: FindingEntry) -> bool:

@@ -3,7 +3,8 @@
 A step passes when
 1. every success criterion is met (matched to the step's own by text, else by order; absent = unmet),
 2. it has support: it cites a source that its own tools returned or that its dependencies carry; or its tools were
-   called with success and returned nothing ("looked, and there is none"); or it has no tools, and reasons,
+   called with success and returned nothing ("looked, and there is none"); or it has no tools, and reasons. A step with
+   tools that states figures has at least one of them in the texts behind it,
 3. every machine check and verifier is true (run by the caller, see agents/checks.py).
 """
 
@@ -11,6 +12,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from agents.claims import wholly_unsupported
 from schemas.evidence import CriterionResult, ErrorType, Finding
 from schemas.plan import Step
 
@@ -23,11 +25,13 @@ class Support:
         own: ids of the sources that this step's tools returned.
         carried: ids of the sources that its dependencies' evidence carries, in plan order.
         successful_calls: tool calls that ended without an error.
+        texts: full texts of all these sources.
     """
 
     own: Collection[str]
     carried: Sequence[str]
     successful_calls: int
+    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,9 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
     if not cited and not reasoning and not (looked and not dropped):
         error_type = "unsupported_claim"
         notes.insert(0, _no_support(support))
+    elif _uses_tools(step) and (invented := _invented(step, finding, support)):
+        error_type = "unsupported_claim"
+        notes.insert(0, f"figures that stand in no text behind this step: {', '.join(invented)[:300]}")
     elif unmet:
         error_type = "criteria_unmet"
         notes.insert(0, "criteria not met: " + "; ".join(c.criterion for c in unmet)[:600])
@@ -77,6 +84,11 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
 
 def _uses_tools(step: Step) -> bool:
     return step.tools != [] and step.tool_budget > 0
+
+
+def _invented(step: Step, finding: Finding, support: Support) -> list[str]:
+    asked = "\n".join((step.task, *step.success_criteria))
+    return wholly_unsupported(finding.summary, support.texts, neutral=asked)
 
 
 def _no_support(support: Support) -> str:

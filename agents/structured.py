@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic import ValidationError
 
+from agents.retrying import with_retries
 from schemas.errors import AnswerInvalid, AnswerRefused, AnswerTruncated, PlanInvalid
 from schemas.evidence import Usage
 from schemas.plan import validation_lines
@@ -65,7 +67,13 @@ def usage_of(message: AIMessage) -> Usage:
     return Usage(model_calls=1, input_tokens=tokens["input_tokens"], output_tokens=tokens["output_tokens"])
 
 
-async def ask(model: BaseChatModel, schema: Schema[T], messages: Sequence[AnyMessage], spent: Spent) -> T:
+async def ask(
+    model: BaseChatModel,
+    schema: Schema[T],
+    messages: Sequence[AnyMessage],
+    spent: Spent,
+    seconds_left: Callable[[], float] = lambda: float("inf"),
+) -> T:
     """Ask a model for one answer of a schema.
 
     Args:
@@ -73,6 +81,7 @@ async def ask(model: BaseChatModel, schema: Schema[T], messages: Sequence[AnyMes
         schema: what the answer must fit.
         messages: the request; re-asks are appended to a copy.
         spent: collects what the calls cost, also on failure.
+        seconds_left: that the caller has; transient errors are waited out inside them.
 
     Raises:
         AnswerRefused: at once, when the model refuses.
@@ -85,7 +94,7 @@ async def ask(model: BaseChatModel, schema: Schema[T], messages: Sequence[AnyMes
     truncated = False
     for _ in range(MAX_ATTEMPTS):
         try:
-            message = cast("AIMessage", await bound.ainvoke(request))
+            message = cast("AIMessage", await with_retries(partial(bound.ainvoke, request), seconds_left))
         except UNREADABLE as error:
             spent.usage = spent.usage + Usage(model_calls=1)
             problems, truncated = [f"the server's answer could not be read ({type(error).__name__})"], False

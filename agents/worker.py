@@ -1,6 +1,7 @@
 """The worker: one step, one small agent, hard limits; whatever happens becomes Evidence."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -14,24 +15,27 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from agents.checks import StepVerifier, failed_checks
+from agents.conclusion import concluded, unconcluded
 from agents.failures import is_transient, model_error_type, one_line
 from agents.ledger import StepLedger
 from agents.middleware.answer import FindingAnswer, usage_in
-from agents.middleware.budget import ToolBudget, ToolErrors, limit_error, refused_calls
+from agents.middleware.budget import StepBounds, ToolBudget, ToolErrors, limit_error
 from agents.middleware.fit import FitRequest
-from agents.pass_rule import Support, judge
 from agents.prompts import prompt
-from schemas.errors import LimitReached
-from schemas.evidence import CriterionResult, ErrorType, Evidence, Finding, Source, Usage
+from schemas.errors import LimitReached, StorageError
+from schemas.evidence import ErrorType, Evidence, Finding, Source, Usage
 from schemas.limits import RunLimits
 from schemas.plan import Step
 from schemas.state import StepTask
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
+from tools.whole_text import NAME as READ_DOCUMENT
+from tools.whole_text import whole_text_tool
 
 RETRY_DELAY = 0.5
 
@@ -95,10 +99,12 @@ class Attempt:
         """Run the worker and judge what it found.
 
         Raises:
-            GraphBubbleUp, CancelledError: LangGraph's signals and cancellation pass through; nothing else does.
+            GraphBubbleUp, CancelledError: LangGraph's signals and cancellation pass through; nothing else does,
+            but StorageError: a failed database says nothing of the step, which a resume takes up again.
         """
         finding, error_type, detail = await self._work(config)
-        evidence = self._evidence(finding, error_type, detail)
+        texts = await self._texts() if finding is not None else []
+        evidence = self._evidence(finding, error_type, detail, texts)
         if evidence.passed:
             evidence = await self._checked(evidence)
         cited = {*evidence.source_ids}
@@ -111,7 +117,7 @@ class Attempt:
         try:
             async with scope:
                 return await self._converse(config)
-        except GraphBubbleUp:
+        except (GraphBubbleUp, StorageError):
             raise
         except TimeoutError as error:
             if not scope.expired():
@@ -156,9 +162,33 @@ class Attempt:
             "dependencies": [dependency_brief(d) for d in self.task["dependencies"]],
         }
 
+    def _bounds(self) -> StepBounds:
+        return StepBounds(
+            max_model_calls=self.limits.max_model_calls_per_step,
+            seconds=self.seconds,
+            seconds_left=self.seconds_left,
+            max_tokens=self.task["tokens_left"],
+            tokens_spent=lambda: self.answer.spent.tokens,
+        )
+
+    def _tools(self) -> list[BaseTool]:
+        """Return the step's tools; with any of them comes read_document, for results too long to show."""
+        registry = self.parts.registry
+        tools = registry.for_step(self.step.tools) if self.task["grant"] > 0 else []
+        if not tools:
+            return []
+        documents = registry.spec(READ_DOCUMENT).tool if READ_DOCUMENT in registry.names() else None
+        folder = documents if any(tool.name == "search_documents" for tool in tools) else None
+        reader = whole_text_tool(self._known_sources, self.parts.artifacts, folder)
+        return [*(tool for tool in tools if tool.name != READ_DOCUMENT), reader]
+
+    def _known_sources(self) -> dict[str, Source]:
+        carried = [Source.model_validate(s) for d in self.task["dependencies"] for s in d["sources"]]
+        return {source.id: source for source in carried} | self.ledger.sources
+
     def _agent(self) -> Any:
         parts = self.parts
-        tools = parts.registry.for_step(self.step.tools) if self.task["grant"] > 0 else []
+        tools = self._tools()
         repeatable = [tool.name for tool in tools if parts.registry.spec(tool.name).idempotent]
         retry = ToolRetryMiddleware(
             max_retries=2,
@@ -172,7 +202,7 @@ class Attempt:
         budget = ToolBudget(
             self.ledger,
             parts.registry,
-            max_model_calls=self.limits.max_model_calls_per_step,
+            bounds=self._bounds(),
             exclusive=self.exclusive,
             emit=self.emit,
             clock=parts.clock,
@@ -186,55 +216,36 @@ class Attempt:
             name="worker",
         )
 
-    def _evidence(self, finding: Finding | None, error_type: ErrorType | None, detail: str) -> Evidence:
-        own = self.ledger.sources
-        base = self._base()
-        refused = refused_calls(self.ledger)
-        if finding is None:
-            unmet = [
-                CriterionResult(criterion=c, met=False, reason="the step did not conclude")
-                for c in self.step.success_criteria
-            ]
-            return base.model_copy(
-                update={
-                    "summary": gathered(own),
-                    "source_ids": list(own),
-                    "criteria": unmet,
-                    "missing": [*self.step.success_criteria, *refused],
-                    "error_type": error_type or "schema",
-                    "detail": detail,
-                }
-            )
-        carried = [source["id"] for d in self.task["dependencies"] for source in d["sources"]]
-        verdict = judge(self.step, finding, Support(own, carried, self.ledger.successful_calls))
-        return base.model_copy(
-            update={
-                "summary": finding.summary,
-                "source_ids": verdict.source_ids,
-                "criteria": verdict.criteria,
-                "passed": verdict.passed,
-                "reasoning": verdict.reasoning,
-                "missing": [*verdict.missing, *refused],
-                "error_type": error_type
-                if error_type and (refused or not verdict.passed)
-                else verdict.error_type,
-                "detail": verdict.detail,
-            }
-        )
+    async def _texts(self) -> list[str]:
+        """Return the full texts of all sources that the step may cite."""
+        texts: list[str] = []
+        for source in self._known_sources().values():
+            texts += (source.title, source.locator, source.excerpt)
+            with contextlib.suppress(KeyError, OSError):  # the excerpt has to do where a text is gone
+                texts.append(await self.parts.artifacts.get(source.artifact or ""))
+        return texts
 
-    def _base(self) -> Evidence:
+    def _evidence(
+        self, finding: Finding | None, error_type: ErrorType | None, detail: str, texts: list[str]
+    ) -> Evidence:
         spent = self.answer.spent
-        return Evidence(
+        base = Evidence(
             step_id=self.step.id,
             plan_version=self.task["plan_version"],
             attempt=self.task["attempt"],
             passed=False,
+            error_type=error_type,
+            detail=detail,
             tool_calls=self.ledger.used,
             model_calls=spent.model_calls,
             tokens=spent.tokens,
             started_at=self.started_at,
             finished_at=self.parts.now(),
         )
+        if finding is None:
+            return unconcluded(base, self.step, self.ledger)
+        carried = [source["id"] for d in self.task["dependencies"] for source in d["sources"]]
+        return concluded(base, self.step, finding, self.ledger, carried, texts)
 
     async def _checked(self, evidence: Evidence) -> Evidence:
         registry = self.parts.registry
@@ -257,10 +268,3 @@ def dependency_brief(dependency: dict[str, Any]) -> dict[str, Any]:
         "source_ids": dependency["source_ids"],
         "sources": sources,
     }
-
-
-def gathered(sources: dict[str, Source]) -> str:
-    """Return one line for each source that a step had got when it was stopped."""
-    return "\n".join(
-        f"[{s.id}] {s.title} ({s.locator}): {s.excerpt[:200]}" for s in list(sources.values())[:20]
-    )

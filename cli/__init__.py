@@ -1,1 +1,1 @@
-"""TODO."""
+"""The command `planweave`: parse, show events, exit codes."""

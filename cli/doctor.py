@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 from rich.text import Text
 
-from agents.models import ModelSettings, named_model
+from agents.models import PROVIDERS, ModelSettings, named_model
 from cli.exit_codes import ExitCode
 from cli.printable import one_line
 from cli.screen import Screen
@@ -165,6 +165,8 @@ def model_and_key(settings: Settings, say: Texts) -> list[Check]:
     model = Check(say("doctor.model"), "ok", ", ".join(names))
     if settings.openai_api_key is not None:
         return [model, Check(say("doctor.key"), "ok", say("doctor.set"))]
+    if all(name.partition(":")[0] in PROVIDERS - {"openai"} for name in names):
+        return [model, Check(say("doctor.key"), "ok", say("doctor.key_other"))]
     return [model, Check(say("doctor.key"), "warn", say("doctor.no_key"))]
 
 

@@ -64,7 +64,8 @@ class LiveView:
             self._ticker = None
         if self._live is not None:
             self._board.stop()
-            self._live.transient = not self._board.rows
+            # A plan that nothing of has run is not news: it is shown, in full, to whoever is to approve it.
+            self._live.transient = all(row.state == "waiting" for row in self._board.rows.values())
             self._final = True
             self._live.stop()
             self._live = None
@@ -134,7 +135,9 @@ def steps_table(board: Board, say: Texts, width: int, room: int | None = None) -
     table.add_column(say("table.calls"), no_wrap=True, justify="right", min_width=5)
     if wide:
         table.add_column(say("table.task"), no_wrap=True, overflow="ellipsis", ratio=1)
-    table.add_column(say("table.activity" if wide else "table.both"), no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(
+        say("table.activity" if wide else "table.both"), no_wrap=True, overflow="ellipsis", ratio=1
+    )
     now = datetime.now(UTC)
     for row in shown:
         table.add_row(*_cells(row, say, now, wide=wide))

@@ -1,6 +1,6 @@
 """A plan as a tree of steps with their states."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -12,19 +12,16 @@ from cli.printable import one_line
 from cli.texts import Texts
 
 
-def plan_tree(plan: Mapping[str, Any], rows: Mapping[str, Row], say: Texts) -> Tree:
+def plan_tree(head: str, steps: Sequence[Mapping[str, Any]], rows: Mapping[str, Row], say: Texts) -> Tree:
     """Return the steps as a tree: a step with one dependency hangs below it, one with several stands on its own.
 
     Args:
-        plan: a plan's JSON.
+        head: the line above the steps.
+        steps: JSON of a plan's steps.
         rows: what is known of its steps, by id; may be empty.
         say: the words.
     """
-    head = say(
-        "plan.line", version=plan.get("version", 1), by=plan.get("created_by", ""), count="{count}", goal=""
-    )
-    steps: list[Mapping[str, Any]] = plan.get("steps") or []
-    tree = Tree(Text(head.replace("{count}", str(len(steps)))), guide_style="dim")
+    tree = Tree(Text(head, "bold"), guide_style="dim")
     branches: dict[str, Tree] = {}
     # A plan from outside need not be sorted: go over what is left until nothing fits any more.
     waiting = list(steps)

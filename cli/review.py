@@ -44,10 +44,9 @@ def show_plan(screen: Screen, question: Paused) -> None:
         waves=summary.get("waves", "?"),
         calls=summary.get("worst_case_tool_calls", "?"),
     )
-    screen.line(title, "bold")
     if plan.get("goal"):
         screen.line(say("review.goal", goal=one_line(str(plan["goal"]), 500)))
-    screen.out.print(plan_tree(plan, {}, say), soft_wrap=not screen.terminal)
+    screen.tree(plan_tree(title, plan.get("steps") or (), {}, say))
     for note in value.get("lint") or ():
         screen.line(say("review.lint", note=one_line(str(note), 500)), "yellow")
     screen.line(say("review.fingerprint", fingerprint=str(value.get("fingerprint", ""))[:12]), "dim")

@@ -26,7 +26,7 @@ from schemas.events import RunEvent
 from schemas.state import TaskInput
 
 if TYPE_CHECKING:
-    from graph.persistence import TaskGraph
+    from graph.threads import TaskGraph
 
 # Stored with a run's checkpoints, so that `resume THREAD` needs nothing else: the folders its tools work in, and its
 # choices, which the state holds only once there is a plan.

@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from cli.printable import clean, one_line
 from cli.texts import Texts
 
 _READING_WIDTH = 110
+_NO_WIDTH = 100_000
 
 
 def open_streams() -> None:
@@ -68,18 +70,24 @@ class Screen:
         page = Markdown(clean(text), hyperlinks=False)
         self.out.print(page, width=min(self.out.width, _READING_WIDTH))
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> None:
-        """Print rows: a table in a terminal, tab-separated otherwise. The last column takes what room is left."""
+    def tree(self, tree: Tree) -> None:
+        """Print a tree; without a terminal no line is broken."""
+        self.out.print(tree)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, cut_last: bool = False) -> None:
+        """Print rows: a table in a terminal, tab-separated otherwise.
+
+        The last column takes what room is left: what does not fit goes on below, or is cut with `cut_last`.
+        """
         cells = [[one_line(cell, 2000) for cell in row] for row in rows]
         if not self.terminal:
             for row in (list(header), *cells):
                 self.line("\t".join(row))
             return
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for number, name in enumerate(header):
-            last = number == len(header) - 1
-            style = styles[number] if number < len(styles) else ""
-            table.add_column(name, style=style, no_wrap=not last, overflow="fold" if last else "ellipsis")
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        for name in header[:-1]:
+            table.add_column(name, style="" if table.columns else "bold", no_wrap=True)
+        table.add_column(header[-1], no_wrap=cut_last, overflow="ellipsis" if cut_last else "fold")
         for row in cells:
             table.add_row(*map(Text, row))
         self.out.print(table)
@@ -88,4 +96,7 @@ class Screen:
 def _console(stream: TextIO) -> Console:
     # Only a real terminal gets escapes: FORCE_COLOR and the like must not put them into a pipe.
     terminal = stream.isatty()
-    return Console(file=stream, force_terminal=terminal, highlight=False, markup=False, emoji=False)
+    width = None if terminal else _NO_WIDTH
+    return Console(
+        file=stream, force_terminal=terminal, width=width, highlight=False, markup=False, emoji=False
+    )

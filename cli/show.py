@@ -15,9 +15,10 @@ from cli.review import plan_yaml
 from cli.screen import Screen
 from cli.texts import Texts
 from graph.builder import build_graph
-from graph.persistence import TaskGraph, open_graph
+from graph.persistence import open_graph
 from graph.runner import Outcome, outcome
 from graph.settings import load_settings
+from graph.threads import TaskGraph
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Source
 
@@ -45,14 +46,14 @@ async def threads(screen: Screen, *, as_json: bool) -> ExitCode:
         [
             (
                 thread.thread_id,
-                say(f"status.{thread.status}") + (f" ({thread.stop_reason})" if thread.stop_reason else ""),
-                f"{thread.updated_at.astimezone():%Y-%m-%d %H:%M:%S}",
+                say(f"status.{thread.status}"),
+                f"{thread.updated_at.astimezone():%Y-%m-%d %H:%M}",
                 str(thread.tool_calls),
                 one_line(thread.objective, 120),
             )
             for thread in found
         ],
-        ["bold"],
+        cut_last=True,
     )
     return ExitCode.COMPLETED
 
@@ -140,9 +141,18 @@ def _print_plan(screen: Screen, found: Outcome) -> None:
         for step in version.steps
         if step.id not in current and step.id in {record.step_id for record in found.evidence}
     ]
-    whole = found.plan.model_dump(mode="json")
-    whole["steps"] = [*{step["id"]: step for step in steps}.values(), *whole["steps"]]
-    screen.out.print(plan_tree(whole, board.rows, screen.say), soft_wrap=not screen.terminal)
+    steps = [
+        *{step["id"]: step for step in steps}.values(),
+        *(s.model_dump(mode="json") for s in found.plan.steps),
+    ]
+    head = screen.say(
+        "plan.line",
+        version=found.plan.version,
+        by=found.plan.created_by,
+        count=len(found.plan.steps),
+        goal="",
+    )
+    screen.tree(plan_tree(head, steps, board.rows, screen.say))
 
 
 def _print_evidence(screen: Screen, record: Evidence, sources: Sequence[Source]) -> None:
@@ -206,7 +216,6 @@ async def tools(screen: Screen, docs: Path | None, root: Path | None, *, as_json
             (spec.name, spec.permission, say("yes" if spec.idempotent else "no"), spec.description)
             for spec in specs
         ],
-        ["bold"],
     )
     return ExitCode.COMPLETED
 
@@ -220,7 +229,7 @@ def draw(screen: Screen, *, mermaid: bool) -> ExitCode:
     edges: dict[str, list[tuple[str, bool]]] = {}
     for edge in drawable.edges:
         edges.setdefault(edge.source, []).append((edge.target, edge.conditional))
-    screen.out.print(graph_tree("__start__", edges, screen.say))
+    screen.tree(graph_tree("__start__", edges, screen.say))
     return ExitCode.COMPLETED
 
 

@@ -30,7 +30,10 @@ from nodes.schedule import make_schedule
 from schemas.context import RunContext
 from schemas.state import StepTask, TaskInput, TaskOutput, TaskState
 from tools.artifacts import ArtifactStore, MemoryArtifacts
+from tools.own_thread import in_own_thread
 from tools.registry import ToolRegistry
+from tools.whole_text import NAME as READ_DOCUMENT
+from tools.whole_text import whole_text_tool
 
 
 def wire(parts: Parts) -> "StateGraph[TaskState, RunContext, TaskInput, TaskOutput]":
@@ -90,10 +93,11 @@ def build_graph(
     settings = settings or load_settings()
     chosen = models or configured_models(settings)
     base = store if store is not None else InMemoryStore()
+    kept = artifacts or MemoryArtifacts()
     whole = Parts(
         models=chosen.resolve(model_settings(settings)),
-        registry=ToolRegistry(tools),
-        artifacts=artifacts or MemoryArtifacts(),
+        registry=ToolRegistry(offered(tools, kept)),
+        artifacts=kept,
         store=base,
         verify_step=verify_step,
         verify_goal=verify_goal,
@@ -101,6 +105,14 @@ def build_graph(
     )
     compiled = wire(whole).compile(checkpointer=readable(checkpointer), store=store, name="planweave")
     return TaskGraph.of(compiled, whole, locks or ThreadLocks())
+
+
+def offered(tools: Sequence[BaseTool], artifacts: ArtifactStore) -> list[BaseTool]:
+    """Return the tools, sync ones in threads of their own, with read_document for whatever gets too long."""
+    offered = [in_own_thread(tool) for tool in tools]
+    if offered and all(tool.name != READ_DOCUMENT for tool in offered):
+        offered.append(whole_text_tool(dict, artifacts, None))
+    return offered
 
 
 def configured_models(settings: Settings) -> Models:

@@ -19,6 +19,7 @@ TEXTS = {
         "dropped": "Citations removed because no tool returned them",
         "nothing": "Nothing could be established: no step ended with evidence that passed.",
         "reasoning": "reasoning, no source",
+        "reasoned": "Reasoning, with no source behind it",
         "finding": "What was found:",
     },
     "zh": {
@@ -28,6 +29,7 @@ TEXTS = {
         "dropped": "已删除的引用（没有任何工具返回过）",
         "nothing": "没有得出任何结论：没有一个步骤留下通过检查的证据。",
         "reasoning": "推断，无来源",
+        "reasoned": "仅为推断，无来源支持",
         "finding": "已查明：",
     },
 }
@@ -109,8 +111,17 @@ def plain_answer(findings: Sequence[Evidence], known: Sequence[Source], language
     return "\n".join(lines)
 
 
-def compose(checked: Checked, gaps: Sequence[Gap], assumptions: Sequence[str], language: str) -> str:
-    """Append sources, assumptions, removed citations and open gaps to the text. Code does it, not the model."""
+def compose(
+    checked: Checked,
+    gaps: Sequence[Gap],
+    assumptions: Sequence[str],
+    reasoned: Sequence[Evidence],
+    language: str,
+) -> str:
+    """Append what the text may not hide: sources, removed citations, reasoning, assumptions, open gaps.
+
+    Code does it, not the model.
+    """
     texts = TEXTS[language]
     parts = [checked.text]
     if checked.sources:
@@ -118,6 +129,9 @@ def compose(checked: Checked, gaps: Sequence[Gap], assumptions: Sequence[str], l
         parts.append(f"## {texts['sources']}\n\n" + "\n".join(lines))
     if checked.dropped:
         parts.append(f"{texts['dropped']}: " + ", ".join(f"`{name[:200]}`" for name in checked.dropped))
+    if reasoned:
+        lines = [f"- {_one_line(record.summary)[:300]}" for record in reasoned]
+        parts.append(f"## {texts['reasoned']}\n\n" + "\n".join(lines))
     if assumptions:
         parts.append(f"## {texts['assumptions']}\n\n" + "\n".join(f"- {a}" for a in assumptions))
     if gaps:
@@ -125,7 +139,10 @@ def compose(checked: Checked, gaps: Sequence[Gap], assumptions: Sequence[str], l
     return "\n\n".join(part for part in parts if part.strip())
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _source_line(source: Source) -> str:
-    title = " ".join(source.title.split())
-    locator = " ".join(source.locator.split())
+    title, locator = _one_line(source.title), _one_line(source.locator)
     return f"{title} ({locator})" if title and title != locator else locator

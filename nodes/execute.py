@@ -39,9 +39,12 @@ def make_execute(parts: Parts) -> StepNode:
             max_result_chars=limits.max_result_chars,
             now=parts.now,
         )
+        waiting = parts.clock()
         async with parts.slots.slot(thread, limits.max_parallel_steps) as exclusive:
             await ledger.load()
-            attempt = Attempt(shared, task, ledger, exclusive, emit)
+            # The run's deadline does not wait with the step.
+            left = task["seconds_left"] - (parts.clock() - waiting)
+            attempt = Attempt(shared, {**task, "seconds_left": left}, ledger, exclusive, emit)
             step = attempt.step
             emit(
                 StepStarted(

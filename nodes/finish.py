@@ -11,6 +11,7 @@ from agents.retrying import with_retries
 from agents.structured import UNREADABLE, raise_refusal, usage_of
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
 from nodes.citations import TEXTS, check_citations, compose, plain_answer
+from nodes.flags import flag_claims
 from nodes.parts import Node, Parts, emitter, thread_id
 from nodes.verdict import final_status, next_move
 from schemas.context import RunContext
@@ -32,8 +33,10 @@ def make_finish(parts: Parts) -> Node:
         known = cited_sources(state)
         text, usage = await draft_text(parts, state, known, language, reason)
         checked = check_citations(text, known)
+        flag_claims(checked, known, await full_texts(parts, known), language)
         assumptions = state["plan"].assumptions if state["plan"] else []
-        answer = compose(checked, gaps_of(state, reason), assumptions, language)
+        reasoned = [record for record in usable(state) if record.reasoning]
+        answer = compose(checked, gaps_of(state, reason), assumptions, reasoned, language)
         status = final_status(state, reason)
         total = state["usage"] + usage
         emit(AnswerText(text=answer))
@@ -51,6 +54,19 @@ def make_finish(parts: Parts) -> Node:
         }
 
     return finish
+
+
+async def full_texts(parts: Parts, sources: list[Source]) -> dict[str, str]:
+    """Return the whole texts behind sources, by id; where one is gone its excerpt has to do."""
+    texts: dict[str, str] = {}
+    for source in sources:
+        try:
+            texts[source.id] = (
+                await parts.artifacts.get(source.artifact) if source.artifact else source.excerpt
+            )
+        except (KeyError, OSError):
+            texts[source.id] = source.excerpt
+    return texts
 
 
 async def draft_text(

@@ -48,6 +48,11 @@ def tool_budget_left(limits: RunLimits, usage: Usage) -> int:
     return max(0, limits.total_tool_budget - usage.tool_calls)
 
 
+def tokens_left(limits: RunLimits, usage: Usage) -> int | None:
+    """Return the tokens that the run may still use; None where there is no bound."""
+    return None if limits.max_tokens is None else max(0, limits.max_tokens - usage.tokens)
+
+
 def active_seconds(evidence: Sequence[Evidence], usage: Usage) -> float:
     """Return the seconds in which the run worked: steps (overlaps once) and other nodes; waiting is free."""
     spans = sorted((e.started_at, e.finished_at) for e in evidence if e.finished_at > e.started_at)
@@ -104,6 +109,8 @@ def next_wave(plan: Plan, evidence: Sequence[Evidence], usage: Usage, limits: Ru
     ready = ready_steps(plan, done, skipped)
     if seconds_left(limits, evidence, usage) <= 0:
         return Wave([], skipped, {s.id: "deadline" for s in ready})
+    if tokens_left(limits, usage) == 0:
+        return Wave([], skipped, {s.id: "max_tokens" for s in ready})
     started = sum(e.skipped_because is None and e.finished_at > e.started_at for e in evidence)
     room = limits.max_attempted_steps - started
     left = tool_budget_left(limits, usage)
@@ -138,6 +145,7 @@ def step_task(state: TaskState, plan: Plan, grant: Grant) -> StepTask:
         attempt=1 + sum(e.step_id == step.id for e in state["evidence"]),
         grant=grant.tool_calls,
         seconds_left=seconds_left(state["limits"], state["evidence"], state["usage"]),
+        tokens_left=tokens_left(state["limits"], state["usage"]),
         limits=state["limits"].model_dump(mode="json"),
         dependencies=[dependency(s, records[s.id], state["sources"]) for s in needs],
     )

@@ -17,8 +17,6 @@ from schemas.evidence import Gap, Review
 from schemas.plan import Plan
 from schemas.state import TaskState
 
-MIN_SECONDS = 30.0
-
 
 def make_review(parts: Parts) -> Node:
     """Return the node. Without a reviewer's answer the review is made of the evidence alone."""
@@ -26,7 +24,7 @@ def make_review(parts: Parts) -> Node:
     async def review(state: TaskState, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
         plan = current_plan(state)
         messages = request("reviewer", reviewer_brief(state, plan), state["limits"].max_request_chars)
-        left = max(MIN_SECONDS, seconds_left(state["limits"], state["evidence"], state["usage"]))
+        left = seconds_left(state["limits"], state["evidence"], state["usage"])
         answer = await ask_role(parts, parts.models.reviewer, REVIEW_SCHEMA, messages, left)
         settled = settle(answer.value, state["plans"], state["evidence"])
         if settled.approved and parts.verify_goal is not None:

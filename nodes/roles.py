@@ -1,5 +1,6 @@
 """One call of a planning, replanning or reviewing model: the schema, the retries, and what it cost."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -8,7 +9,6 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
 from agents.failures import model_error_type, one_line
-from agents.retrying import with_retries
 from agents.structured import Schema, Spent, ask
 from nodes.parts import Parts
 from schemas.errors import AnswerInvalid, AnswerRefused
@@ -17,6 +17,7 @@ from schemas.plan import PlanDraft
 from schemas.state import StopReason
 
 T = TypeVar("T")
+MIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ async def ask_role(
 ) -> RoleAnswer[T]:
     """Ask; whatever goes wrong is returned, not raised.
 
-    `seconds` are the active seconds that the run has left; retries stay inside them.
+    `seconds` are the active seconds that the run has left; the call and its retries stay inside them, but a run at its
+    end still gets MIN_SECONDS to conclude.
     """
     began = parts.clock()
     spent = Spent()
@@ -59,7 +61,8 @@ async def ask_role(
         return seconds - (parts.clock() - began)
 
     try:
-        value = await with_retries(lambda: ask(model, schema, messages, spent), left)
+        async with asyncio.timeout(max(MIN_SECONDS, seconds)):
+            value = await ask(model, schema, messages, spent, left)
     except AnswerRefused as error:
         return _failed(spent, parts.clock() - began, "refused", str(error))
     except Exception as error:  # noqa: BLE001 - a model's failure ends the run in order, never by a crash

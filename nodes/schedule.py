@@ -16,6 +16,7 @@ from schemas.state import TaskState
 REASONS: dict[str, tuple[ErrorType, str]] = {
     "deadline": ("deadline", "the run's deadline was reached before the step could start"),
     "tool_budget": ("tool_budget", "the run's tool budget was spent before the step could start"),
+    "max_tokens": ("model_limit", "the run's max_tokens were used before the step could start"),
     "attempted_steps": ("model_limit", "max_attempted_steps was reached before the step could start"),
 }
 

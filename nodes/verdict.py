@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nodes.readiness import seconds_left, tool_budget_left
+from nodes.readiness import seconds_left, tokens_left, tool_budget_left
 from schemas.evidence import ErrorType, Evidence, Gap, Review
 from schemas.plan import Plan, Step
 from schemas.state import Status, StopReason, TaskState, latest
@@ -84,6 +84,8 @@ def settle(review: Review | None, plans: Sequence[Plan], evidence: Sequence[Evid
                 gaps.append(gap.model_copy(update={"step_id": step_id}))
         if not review.approved and not gaps:
             gaps = [Gap(description="The reviewer did not approve, and named no gap.", recoverable=False)]
+        if not gaps and not any(record.passed for record in evidence):
+            gaps = [Gap(description="No step ended with evidence that passed.")]
     elif not gaps:
         gaps = [Gap(description="The evidence was not reviewed.", recoverable=False)]
     return Review(approved=bool(review and review.approved and not gaps), gaps=gaps[:20])
@@ -120,6 +122,8 @@ def _limit_reached(state: TaskState) -> StopReason | None:
         return "deadline"
     if sum(e.finished_at > e.started_at for e in evidence) >= limits.max_attempted_steps:
         return "attempted_steps"
+    if tokens_left(limits, usage) == 0:
+        return "not_recoverable"
     if tool_budget_left(limits, usage) == 0 and limits.total_tool_budget > 0:
         return "tool_budget"
     return None

@@ -117,7 +117,7 @@ class StepTask(TypedDict):
 
     Attributes:
         grant: tool runs reserved for this step.
-        seconds_left: of the run's deadline.
+        seconds_left: of the run's deadline; tokens_left: of its max_tokens, None = no bound.
         dependencies: evidence of direct dependencies, in plan order, with their sources.
     """
 
@@ -127,6 +127,7 @@ class StepTask(TypedDict):
     attempt: int
     grant: int
     seconds_left: float
+    tokens_left: int | None
     limits: dict[str, Any]
     dependencies: list[dict[str, Any]]
 

@@ -49,6 +49,7 @@ class ScriptedModel(BaseChatModel):
     asked: list[Asked] = Field(default_factory=list)
     bound: list[str] = Field(default_factory=list)
     shared: Any = None
+    always: Any = None  # the answer when the list is used up
 
     @property
     def _llm_type(self) -> str:
@@ -74,6 +75,8 @@ class ScriptedModel(BaseChatModel):
         if self.by_step:
             step_id = asked.brief["step"]["id"]
             queue = self.by_step.get(step_id, self.answers)
+        if not queue and self.always is not None:
+            return self.always
         if not queue:
             raise UnexpectedCall(f"no answer left for: {asked.text[:500]}")
         return queue.pop(0)

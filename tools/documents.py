@@ -90,9 +90,9 @@ class _Entry:
         return " › ".join(dict.fromkeys([self.document.title, *self.chunk.headings]))
 
     def tokens(self) -> list[str]:
-        # What a document is called says more of what it is about than one mention of the same words in its text.
-        name = words(f"{self.document.path.rpartition('.')[0]} {self.document.title}")
-        return [*name, *name, *words(" ".join(self.chunk.headings)), *words(self.chunk.text)]
+        # Folder and file names tell entities apart; they count for more than a mention of the same words in a text.
+        name = words(self.document.path.rpartition(".")[0])
+        return [*name * 3, *words(self.title), *words(self.chunk.text)]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -147,11 +147,12 @@ def matches(path: str, pattern: str) -> bool:
     return fits(0, 0)
 
 
-def decode(data: bytes, *, partial: bool = False) -> str:
-    """Return the text of a file: UTF-8, UTF-16 with a mark, GB18030, else Windows-1252.
+def decode(data: bytes, *, partial: bool = False, declared: str | None = None) -> str:
+    """Return the text of a file: UTF-8, UTF-16 with a mark, what is declared, GB18030, else Windows-1252.
 
     Args:
         data: the file's bytes.
+        declared: an encoding that the file names for itself.
         partial: they are the file's beginning only, and may end inside a character.
 
     Raises:
@@ -162,7 +163,7 @@ def decode(data: bytes, *, partial: bool = False) -> str:
             return data[len(mark) :].decode(encoding, "replace")
     if b"\0" in data:
         raise NotText
-    for encoding in ("utf-8", *_legacy(data)):
+    for encoding in ("utf-8", *([declared] if declared else []), *_legacy(data)):
         try:
             return codecs.getincrementaldecoder(encoding)().decode(data, final=not partial)
         except UnicodeDecodeError:
@@ -177,11 +178,17 @@ def _legacy(data: bytes) -> tuple[str, ...]:
     return () if alone * 2 > high else ("gb18030",)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, find_declared: Callable[[bytes], str | None] | None = None) -> str:
     """Return the decoded text of a file, line ends as a single newline.
+
+    Args:
+        path: the file.
+        find_declared: finds the encoding that a file names for itself, in formats that do so.
 
     Raises:
         NotText: it is a binary file.
         OSError: it cannot be read.
     """
-    return decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
+    data = path.read_bytes()
+    text = decode(data, declared=find_declared(data) if find_declared else None)
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -9,7 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tools.folder import NotText, decode
-from tools.reading import CONVERTED, HTML, MARKDOWN, front_matter_title, heading_text, marked_lines
+from tools.reading import (
+    CONVERTED,
+    HTML,
+    MARKDOWN,
+    declared_charset,
+    front_matter_title,
+    heading_text,
+    marked_lines,
+)
 from tools.results import clean_text
 
 CATALOGUE_CHARS = 4_000
@@ -73,7 +81,9 @@ def _outline(name: str, path: Path) -> dict[str, Any]:
     if suffix not in CONVERTED:
         try:
             with path.open("rb") as file:
-                text = decode(file.read(_HEAD_BYTES), partial=True)
+                data = file.read(_HEAD_BYTES)
+            declared = declared_charset(data) if suffix in HTML else None
+            text = decode(data, partial=True, declared=declared)
         except (OSError, NotText):
             text = ""
         title, headings = _html_outline(text) if suffix in HTML else _text_outline(text, suffix)

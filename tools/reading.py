@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ SUFFIXES = MARKDOWN | PLAIN | HTML | CONVERTED
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _UNDERLINE = re.compile(r"([=\-~^\"'`+*#])\1{2,}[ \t]*")
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([A-Za-z0-9._:-]+)", re.IGNORECASE)
 _FRONT_MATTER_LINES = 60
 NO_CONVERTER = "install the [docs] extra"
 TOO_LARGE = f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
@@ -108,7 +110,7 @@ def read_document_file(path: Path, name: str, converter: Converter | None) -> Do
             raise Unreadable(TOO_LARGE)
         if suffix in CONVERTED:
             return _converted(path, name, converter)
-        text = read_text(path)
+        text = read_text(path, declared_charset if suffix in HTML else None)
     except NotText:
         raise Unreadable("not text") from None
     except OSError as error:
@@ -123,6 +125,19 @@ def read_document_file(path: Path, name: str, converter: Converter | None) -> Do
     )
 
 
+def declared_charset(data: bytes) -> str | None:
+    """Return the encoding that an HTML page names for itself, if Python knows it."""
+    match = _CHARSET.search(data[:2048])
+    if match is None:
+        return None
+    name = match[1].decode("ascii")
+    try:
+        b"a".decode(name)
+    except (LookupError, ValueError):  # unknown, no encoding of text, or of more than one byte
+        return None
+    return name
+
+
 def _document(name: str, lines: list[Line], title: str = "") -> Document:
     headings = sorted((line.level, number) for number, line in enumerate(lines) if line.level)
     # The first heading of the highest rank.
@@ -133,23 +148,33 @@ def _document(name: str, lines: list[Line], title: str = "") -> Document:
 def _converted(path: Path, name: str, converter: Converter | None) -> Document:
     if converter is None:
         raise Unreadable(NO_CONVERTER)
+    is_pdf = path.suffix.lower() == ".pdf"
+    # The converter takes what it does not know for plain text.
+    if not (_begins_as_pdf(path) if is_pdf else zipfile.is_zipfile(path)):
+        raise Unreadable("damaged, or of another format than its name says")
     try:
         text = converter(path)
+        page_count = _page_count(path) if is_pdf else 0
     except Exception as error:
         raise Unreadable(f"damaged or protected ({type(error).__name__})") from error
     if not text.strip():
         raise Unreadable("no text in it")
-    if path.suffix.lower() != ".pdf":
+    if not is_pdf:
         return _document(name, [Line(line.text, "", line.level) for line in marked_lines(text, ".md")])
     pages = text.rstrip("\f").split("\f")
     # Where the converter has joined pages, no page number is better than a wrong one.
-    numbered = len(pages) == _page_count(path)
+    numbered = len(pages) == page_count
     lines = [
         Line(line, f"p{number}" if numbered else "")
         for number, page in enumerate(pages, start=1)
         for line in page.splitlines()
     ]
     return _document(name, lines)
+
+
+def _begins_as_pdf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"%PDF-" in file.read(1024)
 
 
 def _page_count(path: Path) -> int:

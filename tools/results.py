@@ -132,6 +132,7 @@ def page_of(text: str, offset: int, max_chars: int = PAGE_CHARS) -> tuple[str, i
             f"offset {offset} is outside the text: it has {len(text)} characters, from offset 0 on"
         )
     end = character_boundary(text, offset + max_chars)
+    end = end if end > offset else offset + max_chars
     if end < len(text):
         line_end = text.rfind("\n", offset + max_chars // 2, end)
         end = line_end + 1 if line_end >= 0 else end

@@ -27,6 +27,7 @@ PARQUET = frozenset({".parquet"})
 SQLITE = frozenset({".sqlite", ".sqlite3", ".db"})
 SUFFIXES = SEPARATED | PARQUET | SQLITE
 MAX_LOADED_BYTES = 200_000_000
+_BARE = re.compile(r"[^\W\d]\w*")
 _CONFIG: dict[str, Any] = {
     "memory_limit": "512MB",
     "threads": 2,
@@ -67,12 +68,18 @@ class Database:
     """A filled, shut-in database.
 
     Attributes:
+        keywords: words that SQL takes for its own unless they are quoted.
         not_loaded: a line for each file that is not in it, with the reason.
     """
 
     connection: "duckdb.DuckDBPyConnection"
     tables: tuple[Table, ...]
     not_loaded: tuple[str, ...]
+    keywords: frozenset[str]
+
+    def spelled(self, name: str) -> str:
+        """Return a name as a query must write it: quoted where it has to be."""
+        return name if _BARE.fullmatch(name) and name.casefold() not in self.keywords else quoted(name)
 
 
 def is_table_file(path: Path) -> bool:
@@ -113,18 +120,18 @@ def load(files: Sequence[tuple[str, Path, int]]) -> Database:
             loader.load(name, path, Path(scratch))
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-    return Database(connection, tuple(loader.tables), tuple(loader.not_loaded))
+    return Database(connection, tuple(loader.tables), tuple(loader.not_loaded), loader.keywords)
 
 
 class _Loader:
     def __init__(self, connection: "duckdb.DuckDBPyConnection") -> None:
         self._connection = connection
-        self._reserved = {
+        self.keywords = frozenset(
             str(row[0])
             for row in connection.execute(
-                "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+                "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category != 'unreserved'"
             ).fetchall()
-        }
+        )
         self._taken: set[str] = set()
         self.tables: list[Table] = []
         self.not_loaded: list[str] = []
@@ -180,7 +187,7 @@ class _Loader:
         name = re.sub(r"\W+", "_", clean_text(stem)).strip("_") or "table"
         if name[0].isdigit():
             name = f"t_{name}"
-        if name.casefold() in self._reserved:
+        if name.casefold() in self.keywords:
             name = f"{name}_table"
         free, number = name, 2
         while free.casefold() in self._taken:

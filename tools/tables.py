@@ -229,7 +229,7 @@ def _description(database: Database) -> str:
     """Return the tool's description: what it does, then the tables, which a worker is told nowhere else."""
     lines = [
         f"{table.name} ({table.rows} rows): "
-        + ", ".join(f"{item.name} {item.type}" for item in table.columns)
+        + ", ".join(f"{database.spelled(item.name)} {item.type}" for item in table.columns)
         for table in database.tables
     ]
     tables = (

@@ -5,6 +5,7 @@ Stands inside ToolRetryMiddleware, so that it sees every retry. Counts live in t
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -16,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import override
 
 from agents.failures import one_line, tool_error_type
-from agents.ledger import CallRecord, StepLedger, call_key
+from agents.ledger import CallRecord, StepLedger, call_identity, call_key
 from agents.middleware.approval import ask_person
-from schemas.errors import LimitReached
+from schemas.errors import LimitReached, StorageError
 from schemas.events import ToolFinished, ToolStarted
 from schemas.evidence import ErrorType
 from schemas.plan import validation_lines
@@ -27,6 +28,25 @@ from tools.registry import ToolRegistry, ToolSpec
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
 REPEATED_ROUNDS = 3
+SOFT_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class StepBounds:
+    """What else bounds a step besides its tool runs.
+
+    Attributes:
+        max_model_calls: the last one gets no tools.
+        seconds: wall-clock seconds of the step; seconds_left: those that remain.
+        max_tokens: input and output tokens that the step may still use; None = no bound.
+        tokens_spent: those it has used.
+    """
+
+    max_model_calls: int
+    seconds: float
+    seconds_left: Callable[[], float]
+    max_tokens: int | None
+    tokens_spent: Callable[[], int]
 
 
 class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -35,7 +55,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     Args:
         ledger: of this attempt.
         registry: says what each tool may do.
-        max_model_calls: of the step; the last one gets no tools.
+        bounds: of the step.
         exclusive: held while a tool that writes or executes runs: one at a time in a run.
         emit: takes RunEvents.
         clock: seconds, monotonic.
@@ -46,7 +66,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         ledger: StepLedger,
         registry: ToolRegistry,
         *,
-        max_model_calls: int,
+        bounds: StepBounds,
         exclusive: asyncio.Lock,
         emit: Callable[[BaseModel], None],
         clock: Callable[[], float],
@@ -54,7 +74,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         self.ledger = ledger
         self.registry = registry
-        self.max_model_calls = max_model_calls
+        self.bounds = bounds
         self.exclusive = exclusive
         self.emit = emit
         self.clock = clock
@@ -67,18 +87,34 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ModelResponse[Any]:
         messages = request.messages
         calls = sum(isinstance(message, AIMessage) for message in messages)
-        if calls >= self.max_model_calls:
-            raise LimitReached("max_model_calls_per_step", self.max_model_calls)
+        bounds = self.bounds
+        if calls >= bounds.max_model_calls:
+            raise LimitReached("max_model_calls_per_step", bounds.max_model_calls)
         if rounds_repeat(messages):
             self.ledger.close("no_progress")
-        elif calls == self.max_model_calls - 1:
+        elif calls == bounds.max_model_calls - 1 or self._tokens_are_spent():
             self.ledger.close("model_limit")
-        notice = self._notice()
-        if notice and request.tools:
-            request = request.override(tools=[], messages=[*messages, HumanMessage(notice)])
+        end = self._end_notice()
+        if end and request.tools:
+            request = request.override(tools=[], messages=[*messages, HumanMessage(end)])
+        elif request.tools and (soft := self._soft_notice()):
+            request = request.override(messages=[*messages, HumanMessage(soft)])
         return await handler(request)
 
-    def _notice(self) -> str:
+    def _tokens_are_spent(self) -> bool:
+        most = self.bounds.max_tokens
+        return most is not None and self.bounds.tokens_spent() >= most
+
+    def _soft_notice(self) -> str:
+        """Return a word of warning from 80 % of the tool runs or the time on."""
+        ledger, bounds = self.ledger, self.bounds
+        if bounds.seconds_left() < (1 - SOFT_SHARE) * bounds.seconds:
+            return f"About {max(0, bounds.seconds_left()):.0f} seconds are left for this step: conclude soon."
+        if ledger.grant > 1 and ledger.used >= SOFT_SHARE * ledger.grant:
+            return f"{ledger.grant - ledger.used} of {ledger.grant} tool runs are left: conclude soon."
+        return ""
+
+    def _end_notice(self) -> str:
         ledger = self.ledger
         if ledger.closed == "no_progress":
             return (
@@ -92,44 +128,66 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     @override
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        call = request.tool_call
-        known = self.ledger.records.get(str(call["id"]))
-        if known is not None and known.state == "ok":
-            return self._answer(request, known.content)
         if request.tool is None:
             return await handler(request)  # an unknown tool: ToolNode says which there are
-        spec = self.registry.spec(call["name"])
-        twin = self.ledger.twin(call_key(call["name"], call["args"])) if spec.idempotent else None
-        if twin is not None:
-            return self._answer(request, f"(the same call as before, with the same result)\n{twin.content}")
-        if known is not None and known.state == "running" and not may_repeat(spec) and known.runs > 0:
-            text = "This call was interrupted; whether it took effect is not known. It is not repeated."
-            await self.ledger.failed(known, text, "tool")
-            return self._answer(request, text, ok=False)
+        spec = self.registry.spec(request.tool_call["name"])
+        identity = identity_of(request)
+        past = await self._past(request, identity, spec)
+        if past is not None:
+            return past
         problem = argument_problem(request)
         if problem:
             return self._answer(request, problem, ok=False)
         if spec.permission == "read":
-            return await self._run(request, handler, spec)
-        return await self._run_alone(request, handler, spec)
+            return await self._run(request, handler, spec, identity)
+        return await self._run_alone(request, handler, spec, identity)
 
-    async def _run_alone(self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec) -> ToolResult:
+    async def _past(self, request: ToolCallRequest, identity: str, spec: ToolSpec) -> ToolMessage | None:
+        """Return the answer of a call that is not to run, because it has: here, or before a crash."""
+        ledger, call = self.ledger, request.tool_call
+        known = ledger.records.get(identity)
+        if known is not None and known.state == "ok":
+            return self._answer(request, known.content)
+        twin = ledger.twin(call_key(call["name"], call["args"])) if spec.idempotent else None
+        if twin is not None:
+            return self._answer(request, f"(the same call as before, with the same result)\n{twin.content}")
+        if known is None:
+            return None
+        if known.state == "refused":
+            return self._answer(request, known.content, ok=False)
+        if known.state == "error" and identity in ledger.replayed and not spec.idempotent:
+            return self._answer(request, failed_line(known.tool, known.content), ok=False)
+        if known.state == "running" and known.runs > 0 and not may_repeat(spec):
+            text = "This call was interrupted; whether it took effect is not known. It is not repeated."
+            await ledger.failed(known, text, "tool")
+            return self._answer(request, text, ok=False)
+        return None
+
+    async def _refused(self, request: ToolCallRequest, identity: str) -> ToolMessage:
+        call = request.tool_call
+        return self._answer(request, await self.ledger.refuse(identity, call["name"], call["args"]), ok=False)
+
+    async def _run_alone(
+        self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
+    ) -> ToolResult:
         """Run a tool that changes something: after a person's yes, and never beside another one."""
         if self.ledger.spent:
-            return self._answer(request, self.ledger.refuse(spec.name, request.tool_call["args"]), ok=False)
+            return await self._refused(request, identity)
         decision = ask_person(self.ledger.step_id, spec, request.tool_call)
         if decision.rejected:
             return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
         asked = request.tool_call
         call = ToolCall(name=asked["name"], args=decision.arguments, id=asked["id"], type="tool_call")
         async with self.exclusive:
-            return await self._run(request.override(tool_call=call), handler, spec)
+            return await self._run(request.override(tool_call=call), handler, spec, identity)
 
-    async def _run(self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec) -> ToolResult:
+    async def _run(
+        self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
+    ) -> ToolResult:
         call = request.tool_call
-        record = self.ledger.reserve(str(call["id"]), call["name"], call["args"])
+        record = self.ledger.reserve(identity, call["name"], call["args"])
         if record is None:
-            return self._answer(request, self.ledger.refuse(call["name"], call["args"]), ok=False)
+            return await self._refused(request, identity)
         await self.ledger.started(record)
         self.emit(self._started(record))
         began = self.clock()
@@ -190,11 +248,24 @@ class ToolErrors(AgentMiddleware[AgentState[Any], Any, Any]):
         call = request.tool_call
         try:
             return await handler(request)
-        except GraphBubbleUp:
-            raise
+        except (GraphBubbleUp, StorageError):
+            raise  # without its database the run cannot go on; it can be resumed
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong stays inside its step
-            text = f"{call['name']} failed: {one_line(error)}"
+            text = failed_line(call["name"], one_line(error))
             return ToolMessage(text, tool_call_id=str(call["id"]), name=call["name"], status="error")
+
+
+def failed_line(tool: str, error: str) -> str:
+    """Return what the model is told of a tool that failed."""
+    return f"{tool} failed: {error}"
+
+
+def identity_of(request: ToolCallRequest) -> str:
+    """Return what names the call in the ledger."""
+    messages: list[AnyMessage] = request.state["messages"]
+    call = request.tool_call
+    turn = sum(isinstance(message, AIMessage) for message in messages)
+    return call_identity(turn, str(call["id"]), call_key(call["name"], call["args"]))
 
 
 def may_repeat(spec: ToolSpec) -> bool:

@@ -31,8 +31,18 @@ async def test_text_that_is_no_valid_unicode_is_stored_cleaned(store):
 
 @pytest.mark.parametrize(
     "ref",
-    ["", "sha256:", "x", "sha256:../../etc/passwd", "sha256:" + "A" * 64, "md5:" + "a" * 64, "sha256:" + "a" * 63 + "/"]
-    + ["sha256:" + "a" * 64, "sha256:" + "a" * 64 + "\n", "sha256:" + "a" * 64 + "/.."],
+    [
+        "",
+        "sha256:",
+        "x",
+        "sha256:../../etc/passwd",
+        "sha256:" + "A" * 64,
+        "md5:" + "a" * 64,
+        "sha256:" + "a" * 63 + "/",
+        "sha256:" + "a" * 64,
+        "sha256:" + "a" * 64 + "\n",
+        "sha256:" + "a" * 64 + "/..",
+    ],
 )
 async def test_an_unknown_or_crooked_reference_is_a_key_error(store, ref):
     await store.put("something")

@@ -60,7 +60,7 @@ def test_a_query_of_function_words_alone_still_finds_them():
 
 
 def test_the_text_with_more_of_the_query_is_first():
-    assert found("enterprise price", "the price", "the enterprise price", "enterprise software") [0] == 1
+    assert found("enterprise price", "the price", "the enterprise price", "enterprise software")[0] == 1
 
 
 @given(st.text(max_size=200))
@@ -75,7 +75,9 @@ def test_an_index_of_nothing_finds_nothing():
 
 
 def test_the_excerpt_holds_what_was_asked_for():
-    text = "Introduction without content. " * 30 + "The enterprise plan costs 45 euros." + " Other matters." * 30
+    text = (
+        "Introduction without content. " * 30 + "The enterprise plan costs 45 euros." + " Other matters." * 30
+    )
     excerpt = excerpt_of(text, "enterprise plan cost")
     assert "45 euros" in excerpt
     assert len(excerpt) <= 400

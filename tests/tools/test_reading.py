@@ -2,11 +2,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tools.chunks import CHUNK_CHARS, chunks_of
-from tools.reading import Document, Line, Unreadable, installed_converter, marked_lines, read_document_file
+from tools.reading import Document, Unreadable, installed_converter, read_document_file
 
 
 def read(folder: Path, name: str, content: str | bytes) -> Document:
@@ -16,7 +13,10 @@ def read(folder: Path, name: str, content: str | bytes) -> Document:
 
 
 def headings(document: Document) -> list[tuple[int, str]]:
-    return [(line.level, text) for line, text in zip([n for n in document.lines if n.level], document.headings, strict=True)]
+    return [
+        (line.level, text)
+        for line, text in zip([n for n in document.lines if n.level], document.headings, strict=True)
+    ]
 
 
 def test_markdown_headings_are_found_and_those_in_code_are_not(tmp_path):
@@ -34,7 +34,9 @@ def test_the_title_of_front_matter_is_the_title(tmp_path):
 
 
 def test_restructured_text_headings(tmp_path):
-    document = read(tmp_path, "a.rst", "=====\nTitle\n=====\n\nText\n\nPart\n----\n\nSub\n~~~\n\nPart 2\n------\n")
+    document = read(
+        tmp_path, "a.rst", "=====\nTitle\n=====\n\nText\n\nPart\n----\n\nSub\n~~~\n\nPart 2\n------\n"
+    )
     assert headings(document) == [(1, "Title"), (2, "Part"), (3, "Sub"), (2, "Part 2")]
 
 
@@ -69,7 +71,18 @@ costs 12.</p><script>alert(1)</script>
     ]
 
 
-@pytest.mark.parametrize("page", ["no tags", "", "a.html", "https://example.org/x", "<p>" * 20_000 + "deep", "<![CDATA[x]]>", "<?xml?><rss/>"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "no tags",
+        "",
+        "a.html",
+        "https://example.org/x",
+        "<p>" * 20_000 + "deep",
+        "<![CDATA[x]]>",
+        "<?xml?><rss/>",
+    ],
+)
 def test_strange_html_is_read_without_a_warning(tmp_path, page):
     read(tmp_path, "a.html", page)
 
@@ -88,7 +101,10 @@ def pdf(*pages: str) -> bytes:
     ]
     for number, text in enumerate(pages):
         stream = f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET"
-        bodies += [PAGE.format(first + 2 * number + 1), f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream"]
+        bodies += [
+            PAGE.format(first + 2 * number + 1),
+            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        ]
     data, offsets = "%PDF-1.4\n", []
     for number, body in enumerate(bodies, start=1):
         offsets.append(len(data))
@@ -154,37 +170,3 @@ def test_without_the_extra_the_reason_is_the_extra(tmp_path):
     (tmp_path / "a.pdf").write_bytes(b"%PDF")
     with pytest.raises(Unreadable, match=r"install the \[docs\] extra"):
         read_document_file(tmp_path / "a.pdf", "a.pdf", None)
-
-
-def markdown(text: str) -> Document:
-    return Document("a.md", "A", tuple(marked_lines(text, ".md")))
-
-
-def test_passages_carry_headings_and_places():
-    chunks = chunks_of(markdown("# A\n\n## B\n\nfirst\n\n## C\n\nsecond\n\nthird\n\n# D\n\nlast"))
-    assert [(c.headings, c.place, c.text) for c in chunks] == [
-        (("A", "B"), "L1", "# A\n\n## B\n\nfirst"),
-        (("A", "C"), "L7", "## C\n\nsecond\n\nthird"),
-        (("D",), "L13", "# D\n\nlast"),
-    ]
-
-
-def test_long_paragraphs_are_cut_at_sentences_with_the_line_of_each_piece():
-    chunks = chunks_of(markdown("# A\n\n" + "\n".join("定价在这一句里说明。" * 30 for _ in range(6))))
-    assert all(len(chunk.text) <= CHUNK_CHARS + 10 for chunk in chunks)
-    assert all(chunk.text.endswith("。") for chunk in chunks)
-    assert [chunk.place for chunk in chunks] == ["L1", "L5", "L7"]
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), max_size=60) | st.just("")))
-def test_passages_lose_and_double_nothing(rows):
-    chunks = chunks_of(markdown("\n".join(rows)))
-    kept = "".join("".join(chunk.text.split()) for chunk in chunks)
-    assert kept == "".join("".join(rows).split())
-    assert [chunk.number for chunk in chunks] == list(range(len(chunks)))
-
-
-def test_two_megabytes_on_one_line_are_cut_in_bounded_time():
-    chunks = chunks_of(Document("a", "a", (Line("汉" * 2_000_000, "L1"),)))
-    assert sum(len(chunk.text) for chunk in chunks) == 2_000_000
-    assert max(len(chunk.text) for chunk in chunks) <= CHUNK_CHARS

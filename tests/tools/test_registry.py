@@ -15,8 +15,12 @@ def _other_search(query: str) -> str:
     return query
 
 
-def make(name: str = "look", description: str = "Look.", function: Any = _search, **metadata: Any) -> BaseTool:
-    return StructuredTool.from_function(function, name=name, description=description, metadata=metadata or None)
+def make(
+    name: str = "look", description: str = "Look.", function: Any = _search, **metadata: Any
+) -> BaseTool:
+    return StructuredTool.from_function(
+        function, name=name, description=description, metadata=metadata or None
+    )
 
 
 def test_a_tool_without_metadata_is_read_and_not_idempotent():
@@ -30,7 +34,9 @@ def test_the_rules_of_a_tool_are_those_of_its_metadata():
 
 
 def test_only_reading_tools_run_unasked():
-    registry = ToolRegistry([make("a"), make("b", permission="write"), make("c", permission="network"), make("d")])
+    registry = ToolRegistry(
+        [make("a"), make("b", permission="write"), make("c", permission="network"), make("d")]
+    )
     assert registry.names() == ["a", "b", "c", "d"]
     assert registry.unasked() == ["a", "d"]
     assert [t.name for t in registry.for_step(None)] == ["a", "d"]
@@ -77,7 +83,9 @@ def test_a_plain_function_is_refused_in_words():
 
 
 def test_describe_gives_the_first_paragraph_bounded():
-    registry = ToolRegistry([make(description="One {x}\nline.\n\nMore."), make("long", description="word " * 200)])
+    registry = ToolRegistry(
+        [make(description="One {x}\nline.\n\nMore."), make("long", description="word " * 200)]
+    )
     one, long = registry.describe()
     assert one == {"name": "look", "description": "One {x} line.", "permission": "read"}
     assert len(long["description"]) == 300
@@ -88,7 +96,9 @@ def test_catalogues_of_several_tools_are_merged():
         return {"name": name, "documents": []}
 
     first = make("a", catalogue={"documents": {"groups": [group("x")], "left_out": 2}})
-    second = make("b", catalogue={"documents": {"groups": [group("y")], "left_out": 3}, "tables": [{"name": "t"}]})
+    second = make(
+        "b", catalogue={"documents": {"groups": [group("y")], "left_out": 3}, "tables": [{"name": "t"}]}
+    )
     assert ToolRegistry([first, second, make("c")]).catalogue() == {
         "documents": {"groups": [group("x"), group("y")], "left_out": 5},
         "tables": [{"name": "t"}],

@@ -45,7 +45,12 @@ def test_clean_text_is_valid_utf8_and_keeps_everything_else(text):
 
 @pytest.mark.parametrize(
     ("text", "cleaned"),
-    [("a\ud800b", "a\ufffdb"), ("\ud83d\ude00", "😀"), ("x\udc00", "x\ufffd"), ("\ud800\ud800y", "\ufffd\ufffdy")],
+    [
+        ("a\ud800b", "a\ufffdb"),
+        ("\ud83d\ude00", "😀"),
+        ("x\udc00", "x\ufffd"),
+        ("\ud800\ud800y", "\ufffd\ufffdy"),
+    ],
 )
 def test_clean_text_replaces_lone_surrogates_and_joins_pairs(text, cleaned):
     assert clean_text(text) == cleaned
@@ -62,7 +67,11 @@ def test_cut_says_how_much_is_left_out():
     text = "定" * 200_000
     result = cut(text, 8_000)
     kept = result.index("…")
-    assert result == text[:kept] + f"… [cut: {200_000 - kept} of 200000 characters left out; read on with read_document]"
+    assert (
+        result
+        == text[:kept]
+        + f"… [cut: {200_000 - kept} of 200000 characters left out; read on with read_document]"
+    )
     assert len(result) > 7_990
     assert cut("x" * 1000, 100, "ask for less").endswith("of 1000 characters left out; ask for less]")
 
@@ -134,7 +143,10 @@ def test_tools_that_name_their_sources_keep_the_ids(value, as_artifact):
 
 def test_objects_of_other_kinds_are_read_too():
     found = drafts_from([Hit(source_id="h1", snippet="s", url="u"), Row(7, "b", "n")], None)
-    assert [(d["source_id"], d["text"], d["locator"], d["title"]) for d in found] == [("h1", "s", "u", ""), ("7", "b", "", "n")]
+    assert [(d["source_id"], d["text"], d["locator"], d["title"]) for d in found] == [
+        ("h1", "s", "u", ""),
+        ("7", "b", "", "n"),
+    ]
 
 
 def test_two_objects_of_one_id_are_one_source_with_both_texts():
@@ -154,14 +166,32 @@ def test_an_object_without_text_keeps_its_other_fields():
 
 @pytest.mark.parametrize(
     "value",
-    ["plain text", None, 5, [], {}, "{broken source_id", {"source_id": None}, {"source_id": " "}, {"source_id": True}]
-    + [{"source_id": "a\nb"}, {"source_id": "x" * 201}, {"text": "no id"}, "[" * 100_000 + '"source_id"'],
+    [
+        "plain text",
+        None,
+        5,
+        [],
+        {},
+        "{broken source_id",
+        {"source_id": None},
+        {"source_id": " "},
+        {"source_id": True},
+        {"source_id": "a\nb"},
+        {"source_id": "x" * 201},
+        {"text": "no id"},
+        "[" * 100000 + '"source_id"',
+    ],
 )
 def test_nothing_that_is_no_source_becomes_one(value):
     assert drafts_from(value, None) == []
 
 
-@given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text() | st.just("source_id"), x)))
+@given(
+    st.recursive(
+        st.none() | st.text() | st.integers(),
+        lambda x: st.lists(x) | st.dictionaries(st.text() | st.just("source_id"), x),
+    )
+)
 def test_whatever_a_tool_returns_is_read_without_an_error(value):
     for found in drafts_from(value, value):
         assert found["source_id"]
