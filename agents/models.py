@@ -12,7 +12,31 @@ if TYPE_CHECKING:
 
 # Prefixes that init_chat_model reads as a provider. Anything else before a colon is part of a model's name ("qwen3:8b").
 PROVIDERS = frozenset(
-    ["openai", "anthropic", "azure_openai", "azure_ai", "google_vertexai", "google_genai", "bedrock", "bedrock_converse", "cohere", "fireworks", "together", "mistralai", "huggingface", "groq", "ollama", "deepseek", "ibm", "nvidia", "xai", "perplexity", "openrouter", "litellm", "upstage"]
+    [
+        "openai",
+        "anthropic",
+        "azure_openai",
+        "azure_ai",
+        "google_vertexai",
+        "google_genai",
+        "bedrock",
+        "bedrock_converse",
+        "cohere",
+        "fireworks",
+        "together",
+        "mistralai",
+        "huggingface",
+        "groq",
+        "ollama",
+        "deepseek",
+        "ibm",
+        "nvidia",
+        "xai",
+        "perplexity",
+        "openrouter",
+        "litellm",
+        "upstage",
+    ]
 )
 
 

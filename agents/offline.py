@@ -19,8 +19,11 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import override
 
-from agents import offline_plan, offline_review, offline_work, offline_write
-from agents.offline_requests import (
+from agents.embedded import plan as planning
+from agents.embedded import review as reviewing
+from agents.embedded import work as working
+from agents.embedded import write as writing
+from agents.embedded.requests import (
     PlannerRequest,
     ReplannerRequest,
     Request,
@@ -89,11 +92,11 @@ def _answer(messages: Sequence[BaseMessage], bound: Mapping[str, Sequence[str]])
         return AIMessage(WHAT_IT_IS)
     request, later = found
     if isinstance(request, WriterRequest):
-        return AIMessage(offline_write.write(request))
+        return AIMessage(writing.write(request))
     turn = sum(isinstance(m, AIMessage) for m in later)
     if isinstance(request, WorkerRequest):
         tools = {name: parameters for name, parameters in bound.items() if name != "Finding"}
-        move = offline_work.next_move(request, later, tools)
+        move = working.next_move(request, later, tools)
         if isinstance(move, list):
             return _calls(move, f"{request.step.id}-{turn}")
         return _structured("Finding", move, bound, f"{request.step.id}-{turn}")
@@ -104,11 +107,11 @@ def _answer(messages: Sequence[BaseMessage], bound: Mapping[str, Sequence[str]])
 def _decided(request: Request, *, again: bool) -> tuple[str, dict[str, Any]]:
     """Return schema and value; `again`: an earlier answer was not accepted."""
     if isinstance(request, ReplannerRequest):
-        return "Plan", offline_review.replan(request)
+        return "Plan", reviewing.replan(request)
     if isinstance(request, PlannerRequest):
-        return "Plan", offline_plan.plan(request, simplest=again)
+        return "Plan", planning.plan(request, simplest=again)
     assert isinstance(request, ReviewerRequest)
-    return "Review", offline_review.review(request)
+    return "Review", reviewing.review(request)
 
 
 def _calls(calls: Sequence[tuple[str, dict[str, Any]]], prefix: str) -> AIMessage:

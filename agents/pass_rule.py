@@ -107,12 +107,12 @@ def match_criteria(own: Sequence[str], given: Sequence[CriterionResult]) -> list
             rest.remove(same)
             matched[index] = same
     texts = {_key(c) for c in own}
-    rest = [
-        g for g in rest if _key(g.criterion) not in texts
-    ]  # a second verdict on a matched criterion is void
+    # A second verdict on a matched criterion can only take back the first.
+    denied = {_key(g.criterion): g for g in rest if not g.met and _key(g.criterion) in texts}
+    rest = [g for g in rest if _key(g.criterion) not in texts]
     results: list[CriterionResult] = []
     for index, criterion in enumerate(own):
-        verdict = matched.get(index) or (rest.pop(0) if rest else None)
+        verdict = denied.get(_key(criterion)) or matched.get(index) or (rest.pop(0) if rest else None)
         if verdict is None:
             results.append(
                 CriterionResult(criterion=criterion, met=False, reason="the worker gave no verdict on it")

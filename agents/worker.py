@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,10 +18,11 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
+from agents.brief import brief_text
 from agents.checks import StepVerifier, failed_checks
 from agents.conclusion import concluded, unconcluded
 from agents.failures import is_transient, model_error_type, one_line
-from agents.ledger import StepLedger
+from agents.ledger import EXCERPT_CHARS, StepLedger
 from agents.middleware.answer import FindingAnswer, usage_in
 from agents.middleware.budget import StepBounds, ToolBudget, ToolErrors, limit_error
 from agents.middleware.fit import FitRequest
@@ -38,6 +38,9 @@ from tools.whole_text import NAME as READ_DOCUMENT
 from tools.whole_text import whole_text_tool
 
 RETRY_DELAY = 0.5
+MAX_CALLS_NAMED = 10
+FEW_SOURCES = 4
+SHORT_EXCERPT_CHARS = 120
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ class Attempt:
             return None, model_error_type(error), one_line(error)
 
     async def _converse(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:
-        brief = HumanMessage(json.dumps(self.brief(), ensure_ascii=False))
+        # Half of the request is for what the tools will return.
+        brief = HumanMessage(brief_text(self.brief(), self.limits.max_request_chars // 2))
         state = await self._agent().ainvoke({"messages": [brief]}, config)
         self.answer.spent = usage_in(state["messages"])
         finding = cast("Finding | dict[str, Any] | None", state.get("structured_response"))
@@ -193,7 +197,7 @@ class Attempt:
         retry = ToolRetryMiddleware(
             max_retries=2,
             tools=cast("Any", repeatable),
-            retry_on=lambda error: is_transient(error) and self.seconds_left() > 4 * RETRY_DELAY,
+            retry_on=self._worth_retrying,
             on_failure="error",
             initial_delay=RETRY_DELAY,
             max_delay=2 * RETRY_DELAY,
@@ -216,6 +220,10 @@ class Attempt:
             name="worker",
         )
 
+    def _worth_retrying(self, error: Exception) -> bool:
+        # Where no run is left, the tool's own error says more than "not run".
+        return is_transient(error) and self.seconds_left() > 4 * RETRY_DELAY and not self.ledger.spent
+
     async def _texts(self) -> list[str]:
         """Return the full texts of all sources that the step may cite."""
         texts: list[str] = []
@@ -236,6 +244,7 @@ class Attempt:
             passed=False,
             error_type=error_type,
             detail=detail,
+            calls=[f"{r.tool}({r.arguments})" for r in self.ledger.records.values()][:MAX_CALLS_NAMED],
             tool_calls=self.ledger.used,
             model_calls=spent.model_calls,
             tokens=spent.tokens,
@@ -260,7 +269,12 @@ class Attempt:
 
 def dependency_brief(dependency: dict[str, Any]) -> dict[str, Any]:
     """Return what a step sees of one dependency: its summary and the sources it carries."""
-    sources = [{key: s[key] for key in ("id", "title", "locator", "excerpt")} for s in dependency["sources"]]
+    # Many sources share the room of one request; the summary has what was found in them.
+    most = EXCERPT_CHARS if len(dependency["sources"]) <= FEW_SOURCES else SHORT_EXCERPT_CHARS
+    sources = [
+        {"id": s["id"], "title": s["title"], "locator": s["locator"], "excerpt": s["excerpt"][:most]}
+        for s in dependency["sources"]
+    ]
     return {
         "step_id": dependency["step_id"],
         "task": dependency["task"],

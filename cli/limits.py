@@ -18,22 +18,24 @@ _FIELDS = {
 }
 
 
-def context_of(review_plan: ReviewPlan, mode: Mode, limits: Mapping[str, float | None]) -> RunContext:
+def context_of(
+    review_plan: ReviewPlan, mode: Mode, limits: Mapping[str, float | None], *, can_ask: bool = True
+) -> RunContext:
     """Return the run's context.
 
     Args:
         review_plan: when a person approves the plan.
         mode: how to work.
         limits: values by option; None = not given.
+        can_ask: whether somebody is there to answer the planner's questions; if not, it goes on with assumptions.
 
     Raises:
         InputError: a value is out of range; every such option is named.
     """
     given = {_FIELDS[option]: value for option, value in limits.items() if value is not None}
     try:
-        return RunContext.model_validate(
-            {"review_plan": review_plan, "mode": mode, "limits": RunLimits.model_validate(given)}
-        )
+        chosen = {"review_plan": review_plan, "mode": mode, "limits": RunLimits.model_validate(given)}
+        return RunContext.model_validate(chosen | {"questions": "ask" if can_ask else "assume"})
     except ValidationError as error:
         options = {field: option for option, field in _FIELDS.items()}
         lines = [

@@ -101,22 +101,20 @@ def _run(
     max_steps: Annotated[int | None, typer.Option(metavar="N", help="help.max_steps")] = None,
     step_timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="help.step_timeout")] = None,
 ) -> int:
-    context = context_of(
-        review_plan,
-        mode,
-        {
-            "--max-tool-calls": max_tool_calls,
-            "--deadline": deadline,
-            "--max-parallel": max_parallel,
-            "--max-replans": max_replans,
-            "--max-steps": max_steps,
-            "--step-timeout": step_timeout,
-        },
-    )
     screen: Screen = ctx.obj
+    limits = {
+        "--max-tool-calls": max_tool_calls,
+        "--deadline": deadline,
+        "--max-parallel": max_parallel,
+        "--max-replans": max_replans,
+        "--max-steps": max_steps,
+        "--step-timeout": step_timeout,
+    }
+    context = context_of(review_plan, mode, limits, can_ask=screen.can_ask and not as_json)
     words = _standard_input() if objective == "-" else from_argument(objective)
     from cli.run import Terms, start
 
+    thread = from_argument(thread) if thread is not None else None
     if thread is None:
         thread = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         (screen.note if as_json else screen.line)(screen.say("run.thread", thread=thread))

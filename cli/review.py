@@ -1,30 +1,22 @@
 """A paused plan, shown to a person, and the person's answer."""
 
-import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
-from rich.text import Text
 
 from cli.plan_tree import plan_tree
-from cli.printable import clean, from_argument, one_line
-from cli.screen import Screen
+from cli.printable import clean, one_line
+from cli.screen import Screen, typed_line
 from schemas.errors import InputError
 from schemas.events import Paused
 from schemas.plan import Plan, PlanDraft
 
-Answer = dict[str, Any]
 _YES = frozenset({"", "y", "yes", "是", "好"})
 # What the program computes: a person's edit of a printed plan may carry it along, and it is not theirs to set.
 _COMPUTED = frozenset(Plan.model_fields) - frozenset(PlanDraft.model_fields)
-
-
-def plan_question(questions: Sequence[Paused]) -> Paused | None:
-    """Return the question whether a plan may run; None if nothing asks that."""
-    return next((question for question in questions if question.question.get("kind") == "approve"), None)
 
 
 def plan_of(question: Paused) -> Mapping[str, Any]:
@@ -58,7 +50,7 @@ def show_error(screen: Screen, question: Paused) -> None:
         screen.note(screen.say("review.error", error=one_line(str(question.question["error"]), 2000)))
 
 
-def ask(screen: Screen, question: Paused) -> Answer | None:
+def ask(screen: Screen, question: Paused) -> dict[str, Any] | None:
     """Show the plan and ask; None if the person leaves without an answer.
 
     Raises:
@@ -67,7 +59,7 @@ def ask(screen: Screen, question: Paused) -> Answer | None:
     show_plan(screen, question)
     show_error(screen, question)
     while True:
-        reply = _typed(screen.say("review.ask"))
+        reply = typed_line(screen.say("review.ask"))
         if reply is None:
             screen.line()
             return None
@@ -77,25 +69,14 @@ def ask(screen: Screen, question: Paused) -> Answer | None:
         if word in ("q", "quit", "cancel"):
             return {"decision": "cancel"}
         if word in ("r", "revise"):
-            remark = (_typed(screen.say("review.remark")) or "").strip()
+            remark = (typed_line(screen.say("review.remark")) or "").strip()
             if remark:
                 return {"decision": "revise", "feedback": remark}
             continue
         screen.line(screen.say("review.again"))
 
 
-def _typed(prompt: str) -> str | None:
-    # asyncio's own handler would only cancel the task, which cannot notice while the person is being asked.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return from_argument(input(prompt))
-    except EOFError:
-        return None
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def read_plan(file: str) -> Answer:
+def read_plan(file: str) -> dict[str, Any]:
     """Read a plan from a YAML or JSON file, or from standard input if it is "-".
 
     Raises:
@@ -127,12 +108,3 @@ def plan_yaml(plan: Mapping[str, Any]) -> str:
     """Return what a person may edit of a plan, as YAML."""
     editable = {key: plan[key] for key in PlanDraft.model_fields if key in plan}
     return clean(yaml.safe_dump(editable, allow_unicode=True, sort_keys=False, width=100))
-
-
-def how_to_answer(screen: Screen, thread_id: str, questions: Sequence[Paused]) -> list[Text]:
-    """Return the lines that say how to answer what a thread waits for."""
-    kinds = sorted({one_line(str(question.question.get("kind", "?")), 40) for question in questions})
-    lines = [screen.say("wait.head", thread=thread_id, kind=", ".join(kinds))]
-    known = plan_question(questions) is not None
-    lines += screen.say("wait.approve" if known else "wait.other", thread=thread_id).splitlines()
-    return [Text(line) for line in lines]

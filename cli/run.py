@@ -1,5 +1,6 @@
 """Carrying out runs: start, go on, answer; the exit code says how it ended."""
 
+import os
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -14,7 +15,7 @@ from cli.exit_codes import STATUS_CODES, ExitCode
 from cli.live import LiveView
 from cli.plain import JsonView, PlainView, View
 from cli.printable import json_line, one_line
-from cli.review import Answer, ask, how_to_answer, plan_question, show_plan
+from cli.questions import Answer, ask, askable, how_to_answer, plan_question, show
 from cli.screen import Screen
 from cli.stopping import Stopped, cancelled_by_signals
 from graph.persistence import open_graph
@@ -49,7 +50,12 @@ class Terms:
     def metadata(self) -> dict[str, str]:
         """Return the terms as they are stored."""
         named = {_DOCS: self.docs, _ROOT: self.root}
-        stored = {name: str(path.resolve()) for name, path in named.items() if path is not None}
+        # Under an ascii locale a path holds surrogates, which no database takes: its bytes are what counts.
+        stored = {
+            name: os.fsencode(path.resolve()).decode("utf-8", "replace")
+            for name, path in named.items()
+            if path
+        }
         return stored | (
             {_CHOICES: self.context.model_dump_json(exclude_defaults=True)}
             if self.context is not None
@@ -61,7 +67,8 @@ class Terms:
         """Return the terms that a checkpoint has stored."""
         docs, root, choices = (metadata.get(name) for name in (_DOCS, _ROOT, _CHOICES))
         context = RunContext.model_validate_json(choices) if choices else None
-        return cls(Path(docs) if docs else None, Path(root) if root else None, context)
+        paths = [Path(os.fsdecode(path.encode())) if path else None for path in (docs, root)]
+        return cls(paths[0], paths[1], context)
 
 
 async def start(screen: Screen, objective: str, thread_id: str, terms: Terms, *, as_json: bool) -> ExitCode:
@@ -167,7 +174,7 @@ class Run:
 
     async def settle(self, found: Outcome) -> ExitCode:
         """Show what the run has come to; put its question to the person, if there is one to ask."""
-        question = plan_question(found.questions)
+        question = askable(found.questions)
         if question is not None and self._ask:
             try:
                 reply = ask(self._screen, question)
@@ -179,7 +186,7 @@ class Run:
                 return await self.go(Command(resume={question.interrupt_id: reply}))
             self._screen.line(self._screen.say("review.left"))
         elif question is not None and not self._json:
-            show_plan(self._screen, question)
+            show(self._screen, question)
         if found.questions:
             return self._leave_waiting(found)
         self._close(found)

@@ -1,6 +1,7 @@
 """Where the command prints: a terminal, or a pipe that must stay plain."""
 
 import io
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from cli.printable import clean, one_line
+from cli.printable import clean, from_argument, one_line
 from cli.texts import Texts
 
 _READING_WIDTH = 110
@@ -54,8 +55,11 @@ class Screen:
         return cls(say, out, _console(sys.stderr), terminal, out.is_terminal and sys.stdin.isatty(), debug)
 
     def line(self, text: str = "", style: str = "") -> None:
-        """Print text as it is, wrapped by the terminal alone."""
-        self.out.print(Text(text, style), soft_wrap=True)
+        """Print text as it is, wrapped by the terminal alone; without a terminal, tabs stay tabs."""
+        if self.terminal:
+            self.out.print(Text(text, style), soft_wrap=True)
+        else:
+            print(text, file=self.out.file)
 
     def note(self, text: str) -> None:
         """Print a line for the person on standard error."""
@@ -91,6 +95,22 @@ class Screen:
         for row in cells:
             table.add_row(*map(Text, row))
         self.out.print(table)
+
+
+def typed_line(prompt: str) -> str | None:
+    """Ask for a line; None at the end of input.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+    """
+    # asyncio's own handler would only cancel the task, which cannot notice while the person is being asked.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return from_argument(input(prompt))
+    except EOFError:
+        return None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _console(stream: TextIO) -> Console:

@@ -62,13 +62,15 @@ EN: dict[str, str] = {
     "review.again": "Please answer with Enter or y, r, or q.",
     "review.remark": "What should change? ",
     "review.refused": "the answer was not taken, the plan still waits: {error}",
-    "review.left": "The plan still waits.",
+    "review.left": "The run still waits.",
     "wait.head": "thread {thread} waits for an answer ({kind}). To answer:",
     "wait.approve": "  planweave approve {thread}                       run the plan as it is\n"
     "  planweave edit {thread} --file plan.yaml         run another one (planweave show {thread} --plan prints it)\n"
     "  planweave revise {thread} REMARK                 have it planned again\n"
     "  planweave cancel {thread}                        end the run",
+    "wait.terminal": "  planweave resume {thread}   in a terminal asks again",
     "wait.other": "  this kind of question is answered through the API: Command(resume=...)",
+    "clarify.title": "Before it can be planned, this needs an answer (Enter alone lets the planner assume):",
     # show, threads, tools, graph
     "show.thread": "Thread",
     "show.objective": "Objective",

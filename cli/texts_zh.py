@@ -59,13 +59,15 @@ ZH: dict[str, str] = {
     "review.again": "请按回车或输入 y、r、q。",
     "review.remark": "需要怎样修改？",
     "review.refused": "答复未被采纳，计划仍在等待：{error}",
-    "review.left": "计划仍在等待答复。",
+    "review.left": "运行仍在等待答复。",
     "wait.head": "线程 {thread} 正在等待答复（{kind}）。答复方式：",
     "wait.approve": "  planweave approve {thread}                       按原计划执行\n"
     "  planweave edit {thread} --file plan.yaml         改用另一份计划（planweave show {thread} --plan 可打印现计划）\n"
     "  planweave revise {thread} 意见                   重新制定计划\n"
     "  planweave cancel {thread}                        结束运行",
+    "wait.terminal": "  planweave resume {thread}   在终端中会再次提问",
     "wait.other": "  此类问题请通过 API 答复：Command(resume=...)",
+    "clarify.title": "制定计划前需要您的答复（直接回车表示由计划者自行假设）：",
     "show.thread": "线程",
     "show.objective": "目标",
     "show.status": "状态",

@@ -1,7 +1,7 @@
 """The whole wiring on one screen.
 
-START -> plan -> approve? -> schedule -> execute x N (Send, parallel) -> schedule -> ... -> review
-                                         review -> finish | replan -> approve? -> schedule -> ...
+START -> plan -> clarify? -> approve? -> schedule -> execute x N (Send, parallel) -> schedule -> ... -> review
+                                                     review -> finish | replan -> approve? | escalate? -> ...
 finish -> END
 """
 
@@ -16,10 +16,21 @@ from langgraph.store.memory import InMemoryStore
 
 from agents.checks import StepVerifier
 from agents.models import Models, ModelSettings
-from graph.routing import route_approve, route_plan, route_replan, route_review, route_schedule
+from graph.locks import ThreadLocks
+from graph.routing import (
+    route_approve,
+    route_escalate,
+    route_plan,
+    route_replan,
+    route_review,
+    route_schedule,
+)
+from graph.serializer import readable
 from graph.settings import Settings, load_settings
-from graph.threads import TaskGraph, ThreadLocks, readable
+from graph.threads import TaskGraph
 from nodes.approve import make_approve
+from nodes.clarify import make_clarify
+from nodes.escalate import make_escalate
 from nodes.execute import make_execute
 from nodes.finish import make_finish
 from nodes.parts import GoalVerifier, Parts
@@ -42,19 +53,23 @@ def wire(parts: Parts) -> "StateGraph[TaskState, RunContext, TaskInput, TaskOutp
         TaskState, context_schema=RunContext, input_schema=TaskInput, output_schema=TaskOutput
     )
     graph.add_node("plan", make_plan(parts))
+    graph.add_node("clarify", make_clarify())
     graph.add_node("approve", make_approve(parts))
     graph.add_node("schedule", make_schedule(parts))
     graph.add_node("execute", make_execute(parts), input_schema=StepTask)
     graph.add_node("review", make_review(parts))
     graph.add_node("replan", make_replan(parts))
+    graph.add_node("escalate", make_escalate())
     graph.add_node("finish", make_finish(parts))
 
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", route_plan, ["approve", "schedule", "finish"])
+    graph.add_conditional_edges("plan", route_plan, ["clarify", "approve", "schedule", "finish"])
+    graph.add_edge("clarify", "plan")
     graph.add_conditional_edges("approve", route_approve, ["schedule", "plan", "replan", "finish"])
     graph.add_conditional_edges("schedule", route_schedule, ["execute", "review"])
     graph.add_edge("execute", "schedule")
-    graph.add_conditional_edges("review", route_review, ["replan", "finish"])
+    graph.add_conditional_edges("review", route_review, ["replan", "escalate", "finish"])
+    graph.add_conditional_edges("escalate", route_escalate, ["schedule", "replan", "finish"])
     graph.add_conditional_edges("replan", route_replan, ["approve", "schedule", "finish"])
     graph.add_edge("finish", END)
     return graph

@@ -1,21 +1,18 @@
 """The durable default: SQLite files, a store, artifacts and locks under PLANWEAVE_HOME."""
 
-import sqlite3
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import aiosqlite
 from langchain_core.tools import BaseTool
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from agents.checks import StepVerifier
 from agents.models import Models
 from graph.builder import build_graph
+from graph.locks import ThreadLocks
 from graph.settings import Settings, load_settings
-from graph.threads import TaskGraph, ThreadLocks, serializer
+from graph.sqlite import SqliteCheckpoints, SqliteStore, connection, storage_line
+from graph.threads import TaskGraph
 from nodes.parts import GoalVerifier
 from schemas.errors import SettingsError, StorageError
 from tools.artifacts import FileArtifacts
@@ -46,25 +43,14 @@ async def open_graph(
         verify_goal: see build_graph.
 
     Raises:
-        SettingsError, ToolDefinitionError: before anything is opened. StorageError: home cannot be used.
+        SettingsError, ToolDefinitionError: models or tools cannot be used. StorageError: home cannot be used;
+            every run on the graph may raise it too, and can be resumed.
     """
     settings = settings or load_settings()
     every = [*folder_tools(docs or settings.docs, root or settings.root), *tools]
     home = settings.home
-    async with AsyncExitStack() as stack:
-        try:
-            (home / "locks").mkdir(parents=True, exist_ok=True)
-            checkpoints = await stack.enter_async_context(connection(home / "checkpoints.sqlite", settings))
-            memories = await stack.enter_async_context(
-                connection(home / "store.sqlite", settings, autocommit=True)
-            )
-            saver = AsyncSqliteSaver(checkpoints, serde=serializer())
-            await saver.setup()
-            store = AsyncSqliteStore(memories)
-            await store.setup()
-        except (OSError, sqlite3.Error) as error:
-            raise StorageError(storage_line(home, error)) from error
-        graph = build_graph(
+    async with databases(home, settings.busy_timeout_seconds) as (saver, store):
+        yield build_graph(
             models,
             every,
             verify_step=verify_step,
@@ -73,52 +59,33 @@ async def open_graph(
             store=store,
             artifacts=FileArtifacts(home / "artifacts"),
             locks=ThreadLocks(home / "locks"),
-            parts={"sweep": sweeper(saver)},
+            parts={"sweep": saver.sweep},
             settings=settings,
         )
-        try:
-            yield graph
-        except sqlite3.Error as error:
-            raise StorageError(storage_line(home, error)) from error
 
 
 @asynccontextmanager
-async def connection(path: Path, settings: Settings, **kwargs: Any) -> AsyncGenerator[aiosqlite.Connection]:
-    """Open a SQLite database in WAL mode; writers wait `busy_timeout_seconds` for each other."""
-    kwargs = {"isolation_level": None} if kwargs.get("autocommit") else {}
-    async with aiosqlite.connect(path, timeout=settings.busy_timeout_seconds, **kwargs) as conn:
-        await conn.execute("PRAGMA journal_mode=WAL")
-        # With WAL this survives a kill of the process; only a power cut can take the last transactions.
-        await conn.execute("PRAGMA synchronous=NORMAL")
-        yield conn
+async def databases(
+    home: Path, busy_timeout_seconds: float
+) -> AsyncGenerator[tuple[SqliteCheckpoints, SqliteStore]]:
+    """Open the checkpoints and the Store under a folder, which is made.
 
-
-def storage_line(home: Path, error: Exception) -> str:
-    """Return one line about a storage error: what, where, and what to do."""
-    text = str(error)
-    if "locked" in text:
-        return f"the database in {home} stayed locked by another process: try again, or raise PLANWEAVE_BUSY_TIMEOUT_SECONDS"
-    if "not a database" in text or "malformed" in text:
-        return f"the database in {home} is damaged ({text}): move the folder away, or set PLANWEAVE_HOME to another one"
-    return f"{home} cannot be used ({text}): make it writable, or set PLANWEAVE_HOME to another folder"
-
-
-def sweeper(saver: AsyncSqliteSaver) -> Any:
-    """Return the function that drops the checkpoints of workers whose evidence is stored.
-
-    Workers run in namespaces of their own below the thread's (`execute:<task>`); only a running step needs them.
+    Raises:
+        StorageError: the folder or a file cannot be used.
     """
-
-    async def sweep(thread_id: str) -> None:
-        async with saver.lock:
-            for table in ("checkpoints", "writes"):
-                await saver.conn.execute(
-                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns LIKE 'execute:%'",
-                    (thread_id,),
-                )
-            await saver.conn.commit()
-
-    return sweep
+    try:
+        (home / "locks").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(storage_line(home, error)) from error
+    async with (
+        connection(home / "checkpoints.sqlite", busy_timeout_seconds) as checkpoints,
+        # The Store begins and ends its transactions itself.
+        connection(home / "store.sqlite", busy_timeout_seconds, isolation_level=None) as memories,
+    ):
+        saver, store = SqliteCheckpoints(checkpoints, home), SqliteStore(memories, home)
+        await saver.setup()
+        await store.setup()
+        yield saver, store
 
 
 def folder_tools(docs: Path | None, root: Path | None) -> list[BaseTool]:

@@ -6,13 +6,20 @@ from langgraph.types import Send
 
 from nodes.readiness import next_wave, step_task
 from nodes.schedule import current_plan
-from schemas.state import TaskState
+from nodes.verdict import asking_steps
+from schemas.state import StopReason, TaskState
+
+ESCALATED: frozenset[StopReason] = frozenset(
+    {"replan_limit", "not_recoverable", "no_progress", "tool_budget", "deadline", "attempted_steps"}
+)
 
 
-def route_plan(state: TaskState) -> Literal["approve", "schedule", "finish"]:
-    """A valid plan goes to its reviewer, if one is wanted; no plan ends the run."""
+def route_plan(state: TaskState) -> Literal["clarify", "approve", "schedule", "finish"]:
+    """Questions go to a person; a valid plan to its reviewer, if one is wanted; no plan ends the run."""
     if state["stop_reason"] is not None:
         return "finish"
+    if state["questions"]:
+        return "clarify"
     return "schedule" if state["choices"].review_plan == "never" else "approve"
 
 
@@ -32,9 +39,22 @@ def route_schedule(state: TaskState) -> list[Send] | Literal["review"]:
     return [Send("execute", step_task(state, plan, grant)) for grant in wave.grants] or "review"
 
 
-def route_review(state: TaskState) -> Literal["replan", "finish"]:
-    """Replan while something can be repaired; the review has set the stop reason otherwise."""
-    return "replan" if state["stop_reason"] is None else "finish"
+def route_review(state: TaskState) -> Literal["replan", "escalate", "finish"]:
+    """Replan while something can be repaired; ask a person where one wants to be asked; else finish."""
+    if asking_steps(state):
+        return "escalate"
+    reason = state["stop_reason"]
+    if reason is None:
+        return "replan"
+    return "escalate" if reason in ESCALATED and state["choices"].on_gaps == "ask" else "finish"
+
+
+def route_escalate(state: TaskState) -> Literal["schedule", "replan", "finish"]:
+    """Go on with the steps that a raised limit lets start, or plan the gaps again, or end."""
+    if state["stop_reason"] is not None:
+        return "finish"
+    wave = next_wave(current_plan(state), state["evidence"], state["usage"], state["limits"])
+    return "schedule" if wave.grants else "replan"
 
 
 def route_replan(state: TaskState) -> Literal["approve", "schedule", "finish"]:

@@ -1,107 +1,41 @@
 """Threads: one run at a time, checked before anything is written; and a list of them."""
 
 import asyncio
-import copy
 import hashlib
+import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Self, cast
 
-from filelock import FileLock, Timeout
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
+from pydantic import ValidationError
 from typing_extensions import override
 
-from nodes.parts import Parts
+from graph.locks import ThreadLocks
+from nodes.parts import Parts, ledger_root
 from schemas.context import RunContext
-from schemas.errors import InputError, NothingToResume, ThreadBusy
-from schemas.state import CHECKPOINT_TYPES, MAX_OBJECTIVE_CHARS, TaskInput, TaskOutput, TaskState
+from schemas.errors import InputError, NothingToResume, StorageError
+from schemas.evidence import Usage
+from schemas.plan import validation_lines
+from schemas.state import MAX_OBJECTIVE_CHARS, TaskInput, TaskOutput, TaskState
 from tools.results import clean_text
 
+logger = logging.getLogger(__name__)
 INDEX = ("planweave", "threads")
 # Supersteps, not model calls: each wave takes two, and every loop has a bound of its own that is reached first.
 RECURSION_LIMIT = 5_000
-
-
-def readable(checkpointer: BaseCheckpointSaver[Any] | None) -> BaseCheckpointSaver[Any] | None:
-    """Return the checkpointer with a serializer that may read our classes back, with or without strict msgpack."""
-    if checkpointer is None or type(checkpointer.serde) is not JsonPlusSerializer:
-        return checkpointer
-    ours = copy.copy(checkpointer)
-    ours.serde = serializer()
-    return ours
-
-
-def serializer() -> JsonPlusSerializer:
-    """Return the serializer of our checkpoints: LangChain's messages, and an explicit list of our own classes."""
-    return JsonPlusSerializer(
-        allowed_msgpack_modules=[(kind.__module__, kind.__name__) for kind in CHECKPOINT_TYPES]
-    )
-
-
-class ThreadLocks:
-    """Holds each thread for one run: within this process, and across processes where a folder is given.
-
-    Args:
-        folder: of lock files (flock): the system releases them when a process dies, however it dies.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._held: set[str] = set()
-
-    @asynccontextmanager
-    async def hold(self, thread_id: str) -> AsyncGenerator[None]:
-        """Hold a thread.
-
-        Raises:
-            ThreadBusy: another run holds it.
-        """
-        if thread_id in self._held:
-            raise ThreadBusy(f"thread {thread_id!r} is busy: another run is working on it")
-        self._held.add(thread_id)
-        lock = self._file_lock(thread_id)
-        try:
-            if lock is not None:
-                try:
-                    lock.acquire(blocking=False)
-                except Timeout:
-                    raise ThreadBusy(
-                        f"thread {thread_id!r} is busy: another process is working on it"
-                    ) from None
-            yield
-        finally:
-            self._held.discard(thread_id)
-            if lock is not None:
-                lock.release()
-
-    def is_held(self, thread_id: str) -> bool:
-        """Return whether a run is working on the thread, in this process or another."""
-        if thread_id in self._held:
-            return True
-        lock = self._file_lock(thread_id)
-        if lock is None:
-            return False
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            return True
-        lock.release()
-        return False
-
-    def _file_lock(self, thread_id: str) -> FileLock | None:
-        if self._folder is None:
-            return None
-        name = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
-        return FileLock(self._folder / f"{name}.lock", is_singleton=False, thread_local=False)
+# LangGraph's old default, which some front ends still send: too low for our bounds.
+OLD_LIMIT = 25
+# Key of a run's choices in the metadata of its checkpoints. The state has them only from `plan` on, and a run that
+# is killed before that must not lose them.
+CHOICES = "planweave_choices"
 
 
 @dataclass(frozen=True)
@@ -144,83 +78,91 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
     @override
     async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
         config = cast("dict[str, Any]", {"recursion_limit": RECURSION_LIMIT, **(config or {})})
-        if (
-            config["recursion_limit"] == 25
-        ):  # LangGraph's old default, set by some front ends: too low for our bounds
+        if config["recursion_limit"] == OLD_LIMIT:
             config["recursion_limit"] = RECURSION_LIMIT
-        thread_id = str(config.get("configurable", {}).get("thread_id", ""))
+        thread_id = self._thread(config)
         async with AsyncExitStack() as stack:
-            if thread_id and self.checkpointer:
+            if thread_id:
                 await stack.enter_async_context(self.locks.hold(thread_id))
-                kwargs.setdefault("durability", "sync")
-                if kwargs["durability"] is None:
-                    kwargs["durability"] = "sync"
-            input = await self._checked(input, config)
-            await self._note(thread_id, input)
-            stream = super().astream(input, config, **kwargs)
+                kwargs["durability"] = kwargs.get("durability") or "sync"
+            if isinstance(input, Mapping):
+                input = task_input(cast("Mapping[str, Any]", input))
+                keep_choices(config, kwargs)
+                await self._note(thread_id, input)
+            else:
+                kwargs["context"] = await self._resumable(input, config, kwargs.get("context"))
+            chunks = cast("AsyncGenerator[Any]", super().astream(input, config, **kwargs))
             try:
-                async for chunk in stream:
-                    yield chunk
-            finally:
-                await cast("Any", stream).aclose()
-                await self._note_end(thread_id)
+                async with aclosing(chunks):
+                    async for chunk in chunks:
+                        yield chunk
+            except StorageError:
+                raise  # what follows would only wait for the same database again
+            except BaseException:
+                await self._settle(thread_id)
+                raise
+            await self._settle(thread_id)
 
-    async def _checked(self, input: Any, config: Any) -> Any:
-        """Return the input to run with.
+    def _thread(self, config: Any) -> str:
+        """Return the id of the thread that a run is kept on, or "" where runs are not kept."""
+        if not self.checkpointer:
+            return ""
+        address: Any = merge_configs(self.config, config)
+        return str(address.get("configurable", {}).get("thread_id", ""))
+
+    async def _resumable(self, input: Any, config: Any, context: Any) -> Any:
+        """Return the context to go on with: that of the run, if it was started with one.
 
         Raises:
             InputError: there is no usable objective. NothingToResume: no unfinished run, or no such question.
         """
-        if isinstance(input, Mapping):
-            return task_input(cast("Mapping[str, Any]", input))
-        if not self.checkpointer:
+        thread_id = self._thread(config)
+        if not thread_id or not (input is None or isinstance(input, Command)):
             raise InputError("an objective is needed: pass {'objective': '...'}")
-        thread_id = config.get("configurable", {}).get("thread_id")
         state = await self.aget_state(config)
-        if isinstance(input, Command):
-            command = cast("Command[Any]", input)
-            if command.resume is not None and not state.interrupts:
-                raise NothingToResume(f"thread {thread_id!r} does not wait for an answer")
-        elif input is None and not state.next:
-            why = "its run has ended" if state.values else "there is no such thread"
-            raise NothingToResume(f"thread {thread_id!r} has nothing to resume: {why}")
-        return cast("Any", input)
+        problem = nothing_to_resume(cast("Command[Any] | None", input), state)
+        if problem:
+            await self._settle(thread_id)
+            raise NothingToResume(f"thread {thread_id!r} {problem}")
+        stored = cast("Mapping[str, Any]", state.metadata or {}).get(CHOICES)
+        return RunContext.model_validate_json(stored) if stored else context
 
-    async def _note(self, thread_id: str, input: Any) -> None:
-        if not thread_id or not isinstance(input, dict):
-            return
-        await self._put(thread_id, objective=input["objective"][:500], status="running", stop_reason=None)
+    async def _note(self, thread_id: str, input: dict[str, Any]) -> None:
+        if thread_id:
+            await self._put(thread_id, objective=input["objective"][:500], status="running", stop_reason=None)
 
-    async def _note_end(self, thread_id: str) -> None:
-        """Bring the list up to date; never at the price of the run itself."""
-        if not thread_id or not self.checkpointer:
+    async def _settle(self, thread_id: str) -> None:
+        """Bring the list of threads up to date, and drop what only a running step needs; never at the run's price."""
+        if not thread_id:
             return
-        address = {"configurable": {"thread_id": thread_id}}
-        state = await asyncio.shield(self.aget_state(cast("Any", address)))
-        values = state.values
-        if not values.get("objective"):
-            return
-        usage = values.get("usage")
-        status = "waiting" if state.interrupts else ("interrupted" if state.next else values.get("status"))
-        await self._put(
-            thread_id,
-            objective=values["objective"][:500],
-            status=status,
-            stop_reason=values.get("stop_reason"),
-            tool_calls=usage.tool_calls if usage else 0,
-            model_calls=usage.model_calls if usage else 0,
-        )
+        try:
+            state = await self.aget_state(cast("Any", {"configurable": {"thread_id": thread_id}}))
+            if not state.values.get("objective"):
+                return
+            if not state.next:
+                await self._forget(thread_id)
+            await self._put(thread_id, **summary_fields(state))
+        except Exception as error:  # noqa: BLE001 - the run has ended as it has, whatever becomes of the list
+            logger.warning("the list of threads is not up to date: %s", error)
+
+    async def _forget(self, thread_id: str) -> None:
+        """Drop the ledgers and the checkpoints of workers: a run that has ended has all it needs in its state."""
+        store = self._index_store()
+        items = await store.asearch(ledger_root(thread_id), limit=100_000)
+        await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items))
+        await self.parts.sweep(thread_id)
+
+    def _index_store(self) -> BaseStore:
+        return cast("Any", self.store) or self.parts.store
 
     async def _put(self, thread_id: str, **fields: Any) -> None:
-        store: BaseStore = cast("Any", self.store) or self.parts.store
         key = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
         value = {"thread_id": clean_text(thread_id), "updated_at": datetime.now(UTC).isoformat(), **fields}
-        await store.aput(INDEX, key, value, index=False)
+        await self._index_store().aput(INDEX, key, value, index=False)
 
     async def threads(self, limit: int = 1000) -> list[ThreadSummary]:
         """Return the threads of this store, the last used first."""
-        store: BaseStore = cast("Any", self.store) or self.parts.store
-        items = await store.asearch(INDEX, limit=limit)
+        items = await self._index_store().asearch(INDEX, limit=limit)
         found = [self._summary(item.value) for item in items]
         return sorted(found, key=lambda thread: thread.updated_at, reverse=True)
 
@@ -256,6 +198,48 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         models = self.parts.models
         roles = ("planner", "worker", "reviewer", "writer")
         return {role: model_name(getattr(models, role)) for role in roles}
+
+
+def keep_choices(config: dict[str, Any], kwargs: dict[str, Any]) -> None:
+    """Store a new run's choices with its checkpoints; change `config` and `kwargs`.
+
+    Raises:
+        InputError: the context is not a RunContext, and cannot be read as one.
+    """
+    if kwargs.get("context") is None:
+        return
+    try:
+        context = RunContext.model_validate(kwargs["context"])
+    except ValidationError as error:
+        raise InputError("context: " + "; ".join(validation_lines(error))) from None
+    choices = context.model_dump_json(exclude_defaults=True)
+    config["metadata"] = {**(config.get("metadata") or {}), CHOICES: choices}
+    kwargs["context"] = context
+
+
+def nothing_to_resume(command: "Command[Any] | None", state: StateSnapshot) -> str:
+    """Return why a thread cannot go on with None or a Command, or ""."""
+    if not state.values:
+        return "has nothing to resume: there is no such thread"
+    if command is None:
+        return "" if state.next else "has nothing to resume: its run has ended"
+    if command.resume is not None and not state.interrupts:
+        return "does not wait for an answer"
+    return ""
+
+
+def summary_fields(state: StateSnapshot) -> dict[str, Any]:
+    """Return what the list of threads shows of a run."""
+    values = cast("dict[str, Any]", state.values)
+    usage: Usage = values.get("usage") or Usage()
+    status = "waiting" if state.interrupts else ("interrupted" if state.next else values.get("status"))
+    return {
+        "objective": values["objective"][:500],
+        "status": status,
+        "stop_reason": values.get("stop_reason"),
+        "tool_calls": usage.tool_calls,
+        "model_calls": usage.model_calls,
+    }
 
 
 def model_name(model: Any) -> str:

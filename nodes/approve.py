@@ -6,9 +6,9 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
+from nodes.lint import forecast
 from nodes.parts import Node, Parts, emitter
-from nodes.plan import plan_ready
-from nodes.readiness import wants_tools
+from nodes.plan import lint_of, plan_ready
 from nodes.verdict import all_steps
 from schemas.context import RunContext
 from schemas.errors import InvariantBroken, PlanInvalid
@@ -27,44 +27,39 @@ def make_approve(parts: Parts) -> Node:
             raise InvariantBroken("approve was reached without a plan")
         error: str | None = None
         while True:
-            answer = interrupt(question(plan, error))
+            answer = interrupt(question(plan, state, parts, error))
             update = decide(answer, plan, state, parts)
             if isinstance(update, dict):
                 if update.get("approved") and isinstance(update.get("plan"), Plan):
-                    emitter(runtime.stream_writer)(plan_ready(update["plan"]))
+                    emitter(runtime.stream_writer)(
+                        plan_ready(update["plan"], lint_of(update["plan"], state, parts))
+                    )
                 return update
             error = update
 
     return approve
 
 
-def question(plan: Plan, error: str | None) -> dict[str, Any]:
-    """Return the interrupt's value: the plan, its fingerprint, a summary, and why the last answer was not taken."""
+def question(plan: Plan, state: TaskState, parts: Parts, error: str | None) -> dict[str, Any]:
+    """Return the interrupt's value: the plan, its fingerprint, what it comes to, and why the last answer was not taken."""
+    cost = forecast(plan, state["limits"], state["evidence"])
     return {
         "kind": "approve",
         "plan": plan.model_dump(mode="json"),
         "fingerprint": plan.fingerprint,
         "summary": {
             "steps": len(plan.steps),
-            "waves": len(waves(plan)),
-            "worst_case_tool_calls": sum(step.tool_budget for step in plan.steps if wants_tools(step)),
+            "waves": len(cost.waves),
+            "first": cost.waves[0],
+            "critical_path": cost.critical_path,
+            "critical_seconds": cost.critical_seconds,
+            "worst_case_tool_calls": cost.tool_calls,
+            "worst_case_model_calls": cost.model_calls,
         },
-        "lint": [],
+        "lint": lint_of(plan, state, parts),
         "error": error,
         "how": HOW,
     }
-
-
-def waves(plan: Plan) -> list[list[str]]:
-    """Return the step ids by depth: a step stands one behind the deepest of its dependencies."""
-    depth: dict[str, int] = {}
-    while len(depth) < len(plan.steps):
-        for step in plan.steps:
-            if step.id not in depth and all(d in depth for d in step.depends_on):
-                depth[step.id] = 1 + max((depth[d] for d in step.depends_on), default=-1)
-    return [
-        [i for i, d in depth.items() if d == level] for level in range(max(depth.values(), default=-1) + 1)
-    ]
 
 
 def decide(answer: Any, plan: Plan, state: TaskState, parts: Parts) -> dict[str, Any] | str:

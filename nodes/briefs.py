@@ -1,11 +1,11 @@
 """What each role is told: one JSON object in a message of its own, bounded, with its trimming visible."""
 
-import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
+from agents.brief import brief_text
 from agents.prompts import prompt
 from nodes.readiness import tool_budget_left
 from nodes.verdict import all_steps, open_failures
@@ -15,36 +15,15 @@ from schemas.state import TaskState, latest
 from tools.registry import ToolRegistry
 from tools.results import cut
 
-SHORTEST = 120
-
 
 def request(role: str, brief: dict[str, Any], max_chars: int) -> list[AnyMessage]:
     """Return a role's request: its prompt, and the brief as JSON of at most about `max_chars` characters.
 
-    When the brief is too long its longest texts are cut first, each with a note that says so.
+    See brief_text for what gives way when it is too long.
     """
     system = prompt(role)
-    text = _fitted({"role": role, **brief}, max_chars - len(system))
+    text = brief_text({"role": role, **brief}, max_chars - len(system))
     return [SystemMessage(system), HumanMessage(text)]
-
-
-def _fitted(brief: dict[str, Any], max_chars: int) -> str:
-    text = json.dumps(brief, ensure_ascii=False)
-    cap = max_chars // 2
-    while len(text) > max_chars and cap >= SHORTEST:
-        text = json.dumps(_capped(brief, cap), ensure_ascii=False)
-        cap //= 2
-    return text
-
-
-def _capped(value: Any, cap: int) -> Any:
-    if isinstance(value, str):
-        return value if len(value) <= cap else cut(value, cap)
-    if isinstance(value, dict):
-        return {key: _capped(item, cap) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_capped(item, cap) for item in cast("list[Any]", value)]
-    return value
 
 
 def planner_brief(state: TaskState, registry: ToolRegistry) -> dict[str, Any]:
@@ -57,6 +36,11 @@ def planner_brief(state: TaskState, registry: ToolRegistry) -> dict[str, Any]:
         "limits": {"max_steps": limits.max_plan_steps, "tool_budget": limits.total_tool_budget},
         "feedback": state["feedback"],
     }
+    if state["answers"]:
+        # An empty answer: nobody was there to give one. The planner then states what it assumes.
+        brief["answers"] = [
+            {"question": q, "answer": a} for answers in state["answers"] for q, a in answers.items()
+        ]
     previous = state["plan"]
     if state["feedback"] and previous is not None:
         brief["previous"] = {
@@ -81,9 +65,7 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
             for s, e in passed
         ],
         "gaps": [gap.model_dump(mode="json") for gap in review.gaps] if review else [],
-        "tried": [
-            _tried(s, e, state["sources"]) for s, e in open_failures(state["plans"], state["evidence"])
-        ],
+        "tried": [_tried(s, e) for s, e in open_failures(state["plans"], state["evidence"])],
         "taken_ids": list(steps),
         "feedback": state["feedback"],
         "tools": registry.describe(),
@@ -92,7 +74,7 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
     }
 
 
-def _tried(step: Step, record: Evidence, sources: Sequence[Source]) -> dict[str, Any]:
+def _tried(step: Step, record: Evidence) -> dict[str, Any]:
     return {
         "step_id": step.id,
         "task": step.task,
@@ -102,7 +84,7 @@ def _tried(step: Step, record: Evidence, sources: Sequence[Source]) -> dict[str,
         "detail": record.detail[:400],
         "missing": record.missing,
         "criteria": [c.model_dump(mode="json") for c in record.criteria],
-        "queries": sorted({s.locator[:200] for s in sources if s.step_id == step.id}),
+        "queries": record.calls,
     }
 
 

@@ -9,7 +9,10 @@ from schemas.evidence import Evidence, Gap, Source
 _BRACKETS = re.compile(
     r"(?P<image>!?)[\[【](?P<inside>[^\[\]【】\n]{1,300})[\]】](?P<link>\([^()\s]*(?:\s+\"[^\"]*\")?\))?"
 )
-_URL = re.compile(r"<?\bhttps?://[^\s<>\"'()\[\]{}，。；、）】]+>?")
+_URL = re.compile(r"<?\b(?:https?://|www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
+_LABEL = re.compile(r"(?i)^(?:sources?|refs?|references?|citations?|cite|来源|参考)[\s:：]+(?=\S)")
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]+`)", re.DOTALL)
+_INDEXED = re.compile(r"[\w)\]]\Z")
 _TOKEN = re.compile(r"\^?[\w][\w.:#/@+-]*")
 TEXTS = {
     "en": {
@@ -58,8 +61,9 @@ def check_citations(text: str, known: Sequence[Source]) -> Checked:
         known: the numbered sources.
     """
     checked = Checked(text)
-    by_name = {str(n): source for n, source in enumerate(known, start=1)}
-    by_name |= {source.id: source for source in known}
+    # Numbers win: they are what the writer was shown, and a tool may have named its sources "1" and "2".
+    by_name = {source.id: source for source in known}
+    by_name |= {str(n): source for n, source in enumerate(known, start=1)}
     locators = {source.locator: source for source in known}
 
     def number(source: Source) -> str:
@@ -76,7 +80,7 @@ def check_citations(text: str, known: Sequence[Source]) -> Checked:
         inside, link = match["inside"], (match["link"] or "").strip("()").split(" ")[0]
         if link:
             return f"{inside} {number(locators[link])}" if link in locators else inside + drop(link)
-        names = [name.strip().lstrip("^") for name in re.split(r"[,，;；、]\s*|\s+", inside) if name.strip()]
+        names = [n.lstrip("^") for n in re.split(r"[,，;；、]\s*|\s+", _LABEL.sub("", inside.strip())) if n]
         if not _is_citation(inside, names, by_name):
             return match[0]
         return "".join(number(by_name[n]) if n in by_name else drop(n) for n in names)
@@ -86,10 +90,19 @@ def check_citations(text: str, known: Sequence[Source]) -> Checked:
         tail = match[0].strip("<>")[len(address) :]
         return (number(locators[address]) if address in locators else drop(address)) + tail
 
-    checked.text = _URL.sub(url, _BRACKETS.sub(brackets, text))
-    checked.text = re.sub(r"[ \t]+([.,;:!?。，；：！？])", r"\1", checked.text)
-    checked.text = re.sub(r"(?<=\S)[ \t]{2,}(?=\S)", " ", checked.text).strip()
+    def in_code(match: re.Match[str]) -> str:
+        return match[0] if _INDEXED.search(match.string[: match.start()]) else brackets(match)
+
+    parts = _CODE.split(text)  # every second part is code, where a[0] is no citation
+    parts[::2] = [_tidy(_URL.sub(url, _BRACKETS.sub(brackets, part))) for part in parts[::2]]
+    parts[1::2] = [_URL.sub(url, _BRACKETS.sub(in_code, part)) for part in parts[1::2]]
+    checked.text = "".join(parts).strip()
     return checked
+
+
+def _tidy(text: str) -> str:
+    text = re.sub(r"[ \t]+([.,;:!?。，；：！？])", r"\1", text)
+    return re.sub(r"(?<=\S)[ \t]{2,}(?=\S)", " ", text)
 
 
 def _is_citation(inside: str, names: Sequence[str], known: dict[str, Source]) -> bool:

@@ -16,8 +16,8 @@ from nodes.parts import Node, Parts, emitter, thread_id
 from nodes.verdict import final_status, next_move
 from schemas.context import RunContext
 from schemas.events import AnswerText, RunFinished
-from schemas.evidence import Gap, Source, Usage
-from schemas.state import StopReason, TaskState
+from schemas.evidence import Evidence, Gap, Source, Usage
+from schemas.state import StopReason, TaskState, latest
 
 MIN_SECONDS = 30.0
 
@@ -112,7 +112,16 @@ def gaps_of(state: TaskState, reason: StopReason) -> list[Gap]:
     """Return the open gaps; where there was no review, the reason itself is the gap."""
     review = state["review"]
     if review is not None and review.gaps:
-        return review.gaps
+        records = latest(state["evidence"])
+        return [with_reason(gap, records.get(gap.step_id or "")) for gap in review.gaps]
     if reason in ("approved", "plan_rejected", "cancelled"):
         return []
     return [Gap(description=(state.get("problem") or f"stopped: {reason}")[:1000], recoverable=False)]
+
+
+def with_reason(gap: Gap, record: Evidence | None) -> Gap:
+    """Return the gap with the worker's own reason for an unmet criterion: what it looked for, and what it met."""
+    if record is None or record.error_type != "criteria_unmet":
+        return gap
+    reasons = "; ".join(c.reason for c in record.criteria if not c.met and c.reason.strip())
+    return gap.model_copy(update={"description": f"{gap.description} ({reasons[:400]})"}) if reasons else gap

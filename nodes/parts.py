@@ -36,6 +36,14 @@ class Node(Protocol):
         ...
 
 
+class QuietNode(Protocol):
+    """A node that needs nothing of the runtime."""
+
+    async def __call__(self, state: TaskState) -> dict[str, Any]:
+        """Run the node."""
+        ...
+
+
 class StepNode(Protocol):
     """The node that `Send` starts: reads one step's task."""
 

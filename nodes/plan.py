@@ -1,23 +1,27 @@
-"""plan: take up the objective, start clean, and write a valid Plan."""
+"""plan: take up the objective, start clean, and write a valid Plan, or questions for a person."""
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from nodes.briefs import planner_brief, request
-from nodes.parts import Node, Parts, emitter
+from nodes.briefs import language_of, planner_brief, request
+from nodes.clarify import MAX_ROUNDS
+from nodes.lint import lint
+from nodes.parts import Emit, Node, Parts, emitter, thread_id
 from nodes.readiness import seconds_left
-from nodes.roles import ask_role, plan_schema
-from nodes.verdict import choose_max_replans
+from nodes.roles import RoleAnswer, ask_role, plan_schema
+from nodes.shortcut import shortcut
+from nodes.verdict import all_steps, choose_max_replans
 from schemas.context import RunContext
 from schemas.errors import PlanInvalid
 from schemas.events import PlanReady, RunStarted
 from schemas.evidence import Review, Usage
-from schemas.limits import RunLimits
-from schemas.plan import Plan, PlanDraft, Step, parse_draft
+from schemas.plan import CreatedBy, Plan, PlanDraft, parse_draft
 from schemas.state import TaskState
+
+UNANSWERED = {"en": "No answer was given to: ", "zh": "没有得到回答："}
 
 
 def make_plan(parts: Parts) -> Node:
@@ -26,29 +30,51 @@ def make_plan(parts: Parts) -> Node:
     async def plan(state: TaskState, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
         emit = emitter(runtime.stream_writer)
         update: dict[str, Any] = {}
-        if state["run_id"] != state.get("planned_run_id"):
+        fresh = state["run_id"] != state.get("planned_run_id")
+        if fresh:
             update = fresh_state(state, runtime.context or RunContext())
             emit(RunStarted(objective=state["objective"]))
         now = cast("TaskState", {**state, **{k: plain(v) for k, v in update.items()}})
-        if now["choices"].mode == "react":
-            return update | accepted(now, single_step(now), "shortcut", emit)
-        limits = now["limits"]
-        schema = plan_schema(
-            lambda raw: runnable_draft(raw, tools=parts.registry.names(), max_steps=limits.max_plan_steps)
-        )
-        messages = request("planner", planner_brief(now, parts.registry), limits.max_request_chars)
-        left = seconds_left(limits, now["evidence"], now["usage"])
-        answer = await ask_role(parts, parts.models.planner, schema, messages, left)
-        usage = answer.usage
-        if isinstance(update.get("usage"), Overwrite):
-            usage = Overwrite(usage)
+        draft = shortcut(now, parts.registry.unasked())
+        if draft is not None:
+            return update | accepted(now, parts, draft, "shortcut", emit)
+        answer = await ask_planner(parts, now)
+        while answer.value is not None and not answer.value.steps and not can_ask(now):
+            now["answers"] = [*now["answers"], dict.fromkeys(answer.value.questions, "")]
+            spent = answer.usage
+            answer = await ask_planner(parts, now)
+            answer = replace(answer, usage=spent + answer.usage)
+        update |= {"answers": now["answers"], "usage": Overwrite(answer.usage) if fresh else answer.usage}
         if answer.value is None:
-            review = Review(approved=False, gaps=[])
-            failed = {"stop_reason": answer.stop_reason, "review": review, "problem": answer.detail}
-            return update | failed | {"usage": usage, "plan": None}
-        return update | accepted(now, answer.value, "planner", emit) | {"usage": usage}
+            empty = Review(approved=False, gaps=[])
+            return update | {
+                "stop_reason": answer.stop_reason,
+                "review": empty,
+                "problem": answer.detail,
+                "plan": None,
+            }
+        if not answer.value.steps:
+            return update | {"questions": answer.value.questions}
+        return update | accepted(now, parts, answer.value, "planner", emit)
 
     return plan
+
+
+async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
+    """Ask the planner for a plan that this run could carry out, or, in the first rounds, for questions."""
+    limits = state["limits"]
+    may_ask = len(state["answers"]) < MAX_ROUNDS
+    schema = plan_schema(
+        lambda raw: runnable_draft(raw, parts.registry.names(), limits.max_plan_steps, may_ask)
+    )
+    messages = request("planner", planner_brief(state, parts.registry), limits.max_request_chars)
+    left = seconds_left(limits, state["evidence"], state["usage"])
+    return await ask_role(parts, parts.models.planner, schema, messages, left)
+
+
+def can_ask(state: TaskState) -> bool:
+    """Return whether the planner's questions go to a person: one is wanted, and the thread can wait for the answer."""
+    return state["choices"].questions == "ask" and bool(thread_id())
 
 
 def plain(value: Any) -> Any:
@@ -72,6 +98,9 @@ def fresh_state(state: TaskState, context: RunContext) -> dict[str, Any]:
         "replan_count": 0,
         "max_replans": 0,
         "feedback": [],
+        "questions": [],
+        "answers": [],
+        "asked": [],
         "problem": "",
         "status": "running",
         "stop_reason": None,
@@ -79,42 +108,29 @@ def fresh_state(state: TaskState, context: RunContext) -> dict[str, Any]:
     }
 
 
-def runnable_draft(raw: Any, *, tools: list[str], max_steps: int) -> PlanDraft:
-    """Validate a first plan; it must have steps."""
+def runnable_draft(raw: Any, tools: list[str], max_steps: int, may_ask: bool) -> PlanDraft:
+    """Validate a first plan; without steps it must be questions, while they may still be asked."""
     draft = parse_draft(raw, tools=tools, max_steps=max_steps)
-    if not draft.steps:
-        raise PlanInvalid(["steps: at least one is needed"])
+    if not draft.steps and not may_ask:
+        raise PlanInvalid(["questions: no more can be asked; plan the steps, and state what you assume"])
     return draft
 
 
-def single_step(state: TaskState) -> PlanDraft:
-    """Return the plan of mode react: one worker, no planner; same limits, evidence and checkpoints."""
-    objective = state["objective"]
-    limits: RunLimits = state["limits"]
-    step = Step(
-        id="answer",
-        task=objective[:2000],
-        success_criteria=["The objective is answered with sources"],
-        tool_budget=min(10, limits.total_tool_budget),
-        timeout_seconds=min(600.0, max(10.0, limits.deadline_seconds)),
-    )
-    return PlanDraft(goal=objective[:2000], steps=[step])
-
-
 def accepted(
-    state: TaskState, draft: PlanDraft, created_by: Any, emit: Callable[[Any], None]
+    state: TaskState, parts: Parts, draft: PlanDraft, created_by: CreatedBy, emit: Emit
 ) -> dict[str, Any]:
     """Return the update for a valid draft: the next version, and the replans it may have."""
     plans = state["plans"]
     plan = Plan(
-        **draft.model_dump(exclude={"goal"}),
+        **draft.model_dump(exclude={"goal", "assumptions", "questions"}),
+        assumptions=[*draft.assumptions, *unanswered(state)][:20],
         goal=draft.goal or state["objective"][:2000],
         version=len(plans) + 1,
         parent_version=plans[-1].version if plans else None,
         created_by=created_by,
         reason=state["feedback"][-1] if state["feedback"] else "",
     )
-    emit(plan_ready(plan))
+    emit(plan_ready(plan, lint_of(plan, state, parts)))
     limits = state["limits"]
     derived = choose_max_replans(len(plan.steps), limits.total_tool_budget - state["usage"].tool_calls)
     return {
@@ -124,7 +140,24 @@ def accepted(
     }
 
 
-def plan_ready(plan: Plan) -> PlanReady:
+def unanswered(state: TaskState) -> list[str]:
+    """Return one assumption for each question that nobody answered."""
+    words = UNANSWERED[language_of(state["objective"])]
+    return [
+        words + question for answers in state["answers"] for question, text in answers.items() if not text
+    ]
+
+
+def lint_of(plan: Plan, state: TaskState, parts: Parts) -> list[str]:
+    """Return what is allowed in a plan, but probably not meant."""
+    registry = parts.registry
+    writers = [name for name in registry.names() if registry.spec(name).permission != "read"]
+    steps = all_steps(state["plans"])
+    passed = {e.step_id: steps[e.step_id].task for e in state["evidence"] if e.passed and e.step_id in steps}
+    return lint(plan, state["limits"], writers, passed)
+
+
+def plan_ready(plan: Plan, lint: list[str]) -> PlanReady:
     """Return the event that tells of a new version."""
     return PlanReady(
         version=plan.version,
@@ -132,4 +165,5 @@ def plan_ready(plan: Plan) -> PlanReady:
         fingerprint=plan.fingerprint,
         reason=plan.reason,
         plan=plan.model_dump(mode="json"),
+        lint=lint,
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from schemas.evidence import Evidence, Source, Usage
+from schemas.evidence import ErrorType, Evidence, Source, Usage
 from schemas.limits import RunLimits
 from schemas.plan import Plan, Step
 from schemas.state import StepTask, TaskState, latest
@@ -33,9 +33,37 @@ class Wave:
     refused: dict[str, str]
 
 
-def settled(plan: Plan, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
-    """Return the records that count for this version: what passed in any version, and all of this version."""
+# Another attempt at the same step cannot change these.
+FINAL: frozenset[ErrorType | None] = frozenset(
+    {"auth", "refused", "deadline", "cancelled", "dependency_failed"}
+)
+
+
+def recorded(plan: Plan, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
+    """Return each step's last record, if it passed or belongs to this version."""
     return {i: e for i, e in latest(evidence).items() if e.passed or e.plan_version == plan.version}
+
+
+def settled(plan: Plan, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
+    """Return the records that count for this version: what passed in any version, and all of this version.
+
+    A failed attempt that is to be made again does not count yet.
+    """
+    counting = recorded(plan, evidence)
+    again = {
+        step.id
+        for step in plan.steps
+        if step.id in counting and _tries_again(step, counting[step.id], evidence)
+    }
+    return {i: e for i, e in counting.items() if i not in again}
+
+
+def _tries_again(step: Step, record: Evidence, evidence: Sequence[Evidence]) -> bool:
+    """One more attempt: where the model's server failed before any tool ran, and where the plan says retry."""
+    tries = sum(e.step_id == step.id and e.plan_version == record.plan_version for e in evidence)
+    if record.passed or tries > 1 or record.finished_at == record.started_at or record.error_type in FINAL:
+        return False
+    return step.on_failure == "retry" or (record.error_type == "transient" and record.tool_calls == 0)
 
 
 def wants_tools(step: Step) -> bool:
@@ -104,33 +132,41 @@ def next_wave(plan: Plan, evidence: Sequence[Evidence], usage: Usage, limits: Ru
     A step starts with its whole tool budget, or waits until running steps give theirs back; when nothing else
     starts, the first one starts with what is left.
     """
-    done = settled(plan, evidence)
+    wave = _wave(plan, settled(plan, evidence), evidence, usage, limits)
+    if wave.grants:
+        return wave
+    # Where no second attempt can start, the first one's record stands.
+    return _wave(plan, recorded(plan, evidence), evidence, usage, limits)
+
+
+def _wave(
+    plan: Plan, done: Mapping[str, Evidence], evidence: Sequence[Evidence], usage: Usage, limits: RunLimits
+) -> Wave:
     skipped = skipped_steps(plan, done)
     ready = ready_steps(plan, done, skipped)
     if seconds_left(limits, evidence, usage) <= 0:
         return Wave([], skipped, {s.id: "deadline" for s in ready})
     if tokens_left(limits, usage) == 0:
         return Wave([], skipped, {s.id: "max_tokens" for s in ready})
-    started = sum(e.skipped_because is None and e.finished_at > e.started_at for e in evidence)
+    started = sum(e.finished_at > e.started_at for e in evidence)
     room = limits.max_attempted_steps - started
+    if room <= 0:
+        return Wave([], skipped, {s.id: "attempted_steps" for s in ready})
     left = tool_budget_left(limits, usage)
+    grants = _full_grants(ready, left)[:room]
+    if not grants and ready and left > 0:
+        grants = [Grant(ready[0], left)]
+    return Wave(grants, skipped, {} if grants else {s.id: "tool_budget" for s in ready})
+
+
+def _full_grants(ready: Sequence[Step], left: int) -> list[Grant]:
     grants: list[Grant] = []
-    refused: dict[str, str] = {}
     for step in ready:
-        if len(grants) >= room:
-            refused[step.id] = "attempted_steps"
-            continue
         want = step.tool_budget if wants_tools(step) else 0
         if want <= left:
             grants.append(Grant(step, want))
             left -= want
-    if not grants and not refused and ready:
-        first = ready[0]
-        if left > 0:
-            grants.append(Grant(first, left))
-        else:
-            refused = {step.id: "tool_budget" for step in ready}
-    return Wave(grants, skipped, {} if grants else refused)
+    return grants
 
 
 def step_task(state: TaskState, plan: Plan, grant: Grant) -> StepTask:

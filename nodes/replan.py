@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from nodes.briefs import replanner_brief, request
 from nodes.parts import Node, Parts, emitter
-from nodes.plan import plan_ready
+from nodes.plan import lint_of, plan_ready
 from nodes.readiness import seconds_left, tool_budget_left
 from nodes.roles import ask_role, plan_schema
 from nodes.schedule import current_plan
@@ -37,7 +37,7 @@ def make_replan(parts: Parts) -> Node:
         if not answer.value.steps:
             return update | {"stop_reason": "no_progress", "problem": "the replanner had nothing else to try"}
         new = next_version(answer.value.steps, plan, state)
-        emitter(runtime.stream_writer)(plan_ready(new))
+        emitter(runtime.stream_writer)(plan_ready(new, lint_of(new, state, parts)))
         # A plan that a person approved is not this one: they are asked again, or it runs as unapproved.
         return update | {"plan": new, "plans": [*state["plans"], new], "approved": None, "stop_reason": None}
 

@@ -35,7 +35,7 @@ def make_review(parts: Parts) -> Node:
             update |= {"problem": answer.detail}
             update |= {"stop_reason": "review_unavailable"} if not settled.approved else {}
         else:
-            move = next_move(cast("TaskState", {**state, "review": settled}))
+            move = next_move(cast("TaskState", {**state, "review": settled}), before=state["review"])
             update |= {"stop_reason": move.reason}
         return update
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.claims import letters
 from nodes.readiness import seconds_left, tokens_left, tool_budget_left
 from schemas.evidence import ErrorType, Evidence, Gap, Review
 from schemas.plan import Plan, Step
@@ -27,6 +28,10 @@ RECOVERABLE: frozenset[ErrorType | None] = frozenset(
         "tool_budget",
     }
 )
+
+
+# Wall clock and monotonic clock differ a little: a step that the deadline ended may seem to leave some of it.
+CLOCK_SLACK = 0.05
 
 
 def choose_max_replans(steps: int, budget_left: int) -> int:
@@ -99,8 +104,28 @@ class Move:
     reason: StopReason | None = None
 
 
-def next_move(state: TaskState) -> Move:
-    """Decide whether to replan, or why to stop."""
+def asking_steps(state: TaskState) -> list[str]:
+    """Return the failed steps whose failure a person is to be asked about, and has not been yet."""
+    failures = open_failures(state["plans"], state["evidence"])
+    return [s.id for s, _ in failures if s.on_failure == "ask" and s.id not in state["asked"]]
+
+
+def same_gaps(before: Review | None, after: Review, plan: Plan, evidence: Sequence[Evidence]) -> bool:
+    """Return whether a repaired plan has changed nothing: the same gaps, and none of its new steps passed."""
+    if before is None or plan.created_by != "replanner" or not after.gaps:
+        return False
+    if any(e.passed and e.plan_version == plan.version for e in evidence):
+        return False
+    return {letters(g.description) for g in before.gaps} == {letters(g.description) for g in after.gaps}
+
+
+def next_move(state: TaskState, before: Review | None = None) -> Move:
+    """Decide whether to replan, or why to stop.
+
+    Args:
+        state: with the new review in it.
+        before: the review of the plan version before.
+    """
     review = state["review"]
     if state["stop_reason"] is not None:
         return Move("finish", state["stop_reason"])
@@ -113,12 +138,15 @@ def next_move(state: TaskState) -> Move:
         return Move("finish", "not_recoverable")
     if state["replan_count"] >= state["max_replans"]:
         return Move("finish", "replan_limit")
+    plan = state["plan"]
+    if plan is not None and same_gaps(before, review, plan, evidence=state["evidence"]):
+        return Move("finish", "no_progress")
     return Move("replan")
 
 
 def _limit_reached(state: TaskState) -> StopReason | None:
     evidence, limits, usage = state["evidence"], state["limits"], state["usage"]
-    if seconds_left(limits, evidence, usage) <= 0 or any(e.error_type == "deadline" for e in evidence):
+    if seconds_left(limits, evidence, usage) <= CLOCK_SLACK:
         return "deadline"
     if sum(e.finished_at > e.started_at for e in evidence) >= limits.max_attempted_steps:
         return "attempted_steps"

@@ -9,6 +9,7 @@ from schemas.limits import RunLimits
 Mode = Literal["auto", "plan", "react", "reflect"]
 ReviewPlan = Literal["never", "first", "always"]
 OnGaps = Literal["finish", "ask"]
+Questions = Literal["ask", "assume"]
 
 
 class RunContext(BaseModel):
@@ -24,4 +25,8 @@ class RunContext(BaseModel):
         default="never", description="When a person approves the plan before it runs"
     )
     on_gaps: OnGaps = Field(default="finish", description="What to do when gaps remain and replans are spent")
+    questions: Questions = Field(
+        default="ask",
+        description="Whether the planner's questions go to a person, or are answered by assumptions",
+    )
     limits: RunLimits = Field(default_factory=lambda: RunLimits(), description="What the run may spend")

@@ -22,7 +22,7 @@ class RunStarted(_Event):
 
 
 class PlanReady(_Event):
-    """A plan version is valid. `plan` is its JSON."""
+    """A plan version is valid. `plan` is its JSON; `lint` what is allowed, but probably not meant."""
 
     type: Literal["plan_ready"] = "plan_ready"
     version: int
@@ -30,6 +30,7 @@ class PlanReady(_Event):
     fingerprint: str
     reason: str = ""
     plan: dict[str, Any]
+    lint: list[str] = Field(default_factory=list[str])
 
 
 class StepReady(_Event):

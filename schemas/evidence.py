@@ -94,6 +94,7 @@ class Evidence(BaseModel):
     passed: bool
     reasoning: bool = Field(default=False, description="Passed without any source: reasoning, not a finding")
     missing: list[str] = Field(default_factory=list[str])
+    calls: list[str] = Field(default_factory=list[str], description="What tools were asked: tool(arguments)")
     error_type: ErrorType | None = None
     detail: str = ""
     skipped_because: str | None = Field(default=None, description="Id of the failed ancestor")

@@ -87,6 +87,7 @@ class Step(BaseModel):
         tool_budget: tool runs, retries included.
         timeout_seconds: wall-clock seconds.
         replaces: id of the step of an earlier version that this one stands in for.
+        on_failure: replan = the gap is planned again; retry = one more attempt first; ask = a person is asked.
         checks: run by code after the worker.
     """
 
@@ -100,6 +101,7 @@ class Step(BaseModel):
     tool_budget: int = Field(default=4, ge=0, le=10, strict=True)
     timeout_seconds: float = Field(default=90, ge=10, le=600, strict=True)
     optional: StrictBool = False
+    on_failure: Literal["replan", "retry", "ask"] = "replan"
     replaces: str | None = None
     checks: list[Check] = Field(default_factory=list[Check], max_length=10)
 
@@ -111,7 +113,9 @@ class PlanDraft(BaseModel):
 
     goal: str = Field(default="", max_length=2000)
     assumptions: list[str] = Field(default_factory=list[str], max_length=20)
-    questions: list[str] = Field(default_factory=list[str], max_length=5)
+    questions: list[str] = Field(
+        default_factory=list[str], max_length=5, description="Only what a person must answer before planning"
+    )
     steps: list[Step] = Field(max_length=20)
 
 

@@ -86,7 +86,9 @@ class TaskState(TypedDict):
         run_id: names one objective on the thread; planned_run_id: the one that the rest of the state belongs to.
         plans: every version; plan: the one in force.
         approved: fingerprint of the plan that a person approved; None when nobody is asked.
-        feedback: a person's remarks on earlier plans.
+        feedback: a person's remarks on earlier plans, and hints on gaps.
+        questions: the planner's, while they wait; answers: one mapping for each round that was asked.
+        asked: ids of steps whose failure a person has been asked about.
         problem: why there is no plan, or no better one.
     """
 
@@ -106,6 +108,9 @@ class TaskState(TypedDict):
     replan_count: int
     max_replans: int
     feedback: list[str]
+    questions: list[str]
+    answers: list[dict[str, str]]
+    asked: list[str]
     problem: str
     status: Status
     stop_reason: StopReason | None

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from typing_extensions import override
 
+from agents.brief import capped
 from tools.results import cut
 
 SHORT = 200
@@ -15,8 +16,8 @@ SHORT = 200
 class FitRequest(AgentMiddleware[AgentState[Any], Any, Any]):
     """Keeps each model request within `max_request_chars` (RunLimits).
 
-    Order of trimming: tool results from the oldest on, to their first 200 characters; then, if that is not enough,
-    the longest remaining texts. The full texts stay in the artifact store.
+    Order of trimming: long arguments of calls that were made; tool results from the oldest on, to their first 200
+    characters; then, if that is not enough, the longest remaining texts but the brief. The full texts stay in the artifact store.
     """
 
     def __init__(self, max_request_chars: int) -> None:
@@ -45,15 +46,20 @@ def fit(messages: list[AnyMessage], max_chars: int) -> list[AnyMessage]:
     over = sum(map(size, fitted)) - max_chars
     last_round = len(fitted) - 1
     for index, message in enumerate(fitted):
+        if over > 0 and isinstance(message, AIMessage) and message.tool_calls:
+            fitted[index] = _short_calls(message)
+            over -= size(message) - size(fitted[index])
+    for index, message in enumerate(fitted):
         if over <= 0:
             return fitted
         if isinstance(message, ToolMessage) and index < last_round and len(message.text) > SHORT:
             fitted[index] = message.model_copy(update={"content": cut(message.text, SHORT)})
             over -= size(message) - size(fitted[index])
     while over > 0:
-        index = max(range(len(fitted)), key=lambda i: len(fitted[i].text))
+        # Not the first: the brief is one JSON object, and was made to fit when it was written.
+        index = max(range(1, len(fitted)), key=lambda i: len(fitted[i].text), default=0)
         longest = fitted[index]
-        if len(longest.text) <= SHORT:
+        if index == 0 or len(longest.text) <= SHORT:
             break
         fitted[index] = longest.model_copy(
             update={"content": cut(longest.text, max(SHORT, len(longest.text) - over))}
@@ -63,3 +69,8 @@ def fit(messages: list[AnyMessage], max_chars: int) -> list[AnyMessage]:
             break
         over -= gained
     return fitted
+
+
+def _short_calls(message: AIMessage) -> AIMessage:
+    calls = [{**call, "args": capped(call["args"], SHORT)} for call in message.tool_calls]
+    return message.model_copy(update={"tool_calls": calls})

@@ -14,7 +14,7 @@ Reply = str | tuple[str, dict[str, Any]]
 class Endpoint:
     """Replies are text, or (tool name, arguments). `requests` holds the briefs in the order of arrival.
 
-    A step named in `held` is not answered until `release()`; `reached` tells that such a request has come.
+    A step or role named in `held` is not answered until `release()`; `reached` tells that such a request has come.
     """
 
     def __init__(self, plan: dict[str, Any], *, held: frozenset[str] = frozenset()) -> None:
@@ -52,13 +52,13 @@ class Endpoint:
         return [brief["step"]["id"] for brief in self.requests if brief["role"] == "worker"]
 
     def reply(self, brief: Brief) -> Reply:
+        if (brief["step"]["id"] if brief["role"] == "worker" else brief["role"]) in self.held:
+            self.reached.set()
+            self._free.wait(60)
         match brief["role"]:
             case "planner" | "replanner":
                 return json.dumps(self.plans[min(len(self.plans) - 1, self._asked("planner") - 1)])
             case "worker":
-                if brief["step"]["id"] in self.held:
-                    self.reached.set()
-                    self._free.wait(60)
                 return self.finding(brief)
             case "reviewer":
                 return json.dumps({"approved": True, "gaps": []})

@@ -165,7 +165,7 @@ def test_a_completed_run_exits_0_and_limits_reach_it(here: Here, endpoint: Endpo
 
 def test_the_objective_is_read_from_standard_input(planweave: Callable[..., Ran], endpoint: Endpoint) -> None:
     ran = planweave("run", "-", "--thread", "t", stdin="查找 😀".encode() + b" \xff", **endpoint.environment)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout.decode() + ran.stderr.decode()
     assert endpoint.requests[0]["objective"] == "查找 😀 \ufffd"
 
 
@@ -182,31 +182,26 @@ def test_c48_any_text_on_an_ascii_terminal(planweave: Callable[..., Ran], endpoi
     endpoint.finding = _hostile
     more = ascii_only | endpoint.environment
     ran = planweave("run", "查找 😀 ①", "--thread", "线程", **more)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout.decode() + ran.stderr.decode()
     out = ran.stdout.decode()  # valid UTF-8
     assert not {"\x1b", "\x00", "\u202e"} & {*out}
     assert "😀" in out
     assert "thread 线程" in out
     assert {brief["objective"] for brief in endpoint.requests} == {"查找 😀 ①"}
 
-    for arguments in (
-        ("show", "线程", "--evidence"),
-        ("show", "线程", "--json"),
-        ("threads",),
-        ("show", "线程", "--plan"),
-    ):
-        shown = planweave(*arguments, **more)
+    for options in (["--evidence"], ["--json"]):
+        shown = planweave("show", "线程", *options, **more)
         assert shown.returncode == 0, shown.stderr
         assert not {"\x1b", "\x00", "\u202e"} & {*shown.stdout.decode()}
 
 
 def _hostile(brief: dict[str, Any]) -> Any:
     criteria = [
-        {"criterion": text, "met": True, "reason": "\x1b]0;x\x07\ud800\x00"}
+        {"criterion": text, "met": True, "reason": "\x1b]0;x\x07\x00"}
         for text in brief["step"]["success_criteria"]
     ]
     return "Finding", {
-        "summary": "\x1b[2J\u202e {braces} \ud800",
+        "summary": "\x1b[2J\u202e {braces}",
         "source_ids": [],
         "criteria": criteria,
         "missing": [],
@@ -260,47 +255,47 @@ def test_a_plan_can_be_edited_revised_and_cancelled(here: Here, endpoint: Endpoi
 
 
 def test_sigterm_stops_in_good_order_and_resume_does_no_work_twice(
-    env: dict[str, str], tmp_path: Path, planweave: Callable[..., Ran]
+    env: dict[str, str], tmp_path: Path, here: Here
 ) -> None:
     with Endpoint(PLAN, held=frozenset({"b"})) as endpoint:
         env |= endpoint.environment
         run = [*COMMAND, "run", "x", "--thread", "t"]
         with subprocess.Popen(run, stdout=-1, stderr=-1, env=env, cwd=tmp_path) as process:
-            assert endpoint.reached.wait(60)
-
-            busy = planweave("run", "y", "--thread", "t", **endpoint.environment)
-            assert busy.returncode == 2
-            assert "busy" in error_line(busy.stderr.decode())
+            assert endpoint.reached.wait(30)
+            code, _, err = here("run", "y", "--thread", "t", **endpoint.environment)
+            assert code == 2
+            assert "busy" in error_line(err)
+            assert "running" in here("threads")[1]
 
             process.terminate()
-            _, err = process.communicate(timeout=30)
+            _, stopped = process.communicate(timeout=30)
         assert process.returncode == 143
-        assert "planweave resume t" in error_line("planweave: " + err.decode())
-        assert "interrupted" in planweave("threads", **endpoint.environment).stdout.decode()
+        assert stopped.decode() == "stopped; what has finished is kept: planweave resume t\n"
+        assert "interrupted" in here("threads")[1]
 
         endpoint.release()
-        resumed = planweave("resume", "t", **endpoint.environment)
-        assert resumed.returncode == 0, resumed.stderr
+        assert here("resume", "t")[0] == 0
         assert endpoint.steps_asked() == ["a", "b", "b"]
 
 
-def test_resume_works_in_the_folders_and_limits_of_the_run(
-    env: dict[str, str], tmp_path: Path, planweave: Callable[..., Ran]
+def test_a_run_killed_while_planning_goes_on_in_its_folders_and_limits(
+    env: dict[str, str], tmp_path: Path, here: Here
 ) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "note.md").write_text("# Note\n\nThe price is 7.\n")
-    with Endpoint(PLAN, held=frozenset({"a"})) as endpoint:
+    with Endpoint(PLAN, held=frozenset({"planner"})) as endpoint:
         env |= endpoint.environment
         run = [*COMMAND, "run", "x", "--thread", "t", "--docs", "docs", "--max-steps", "6"]
         with subprocess.Popen(run, stdout=-1, stderr=-1, env=env, cwd=tmp_path) as process:
-            assert endpoint.reached.wait(60)
+            assert endpoint.reached.wait(30)
             process.kill()
             process.communicate(timeout=30)
         endpoint.release()
-        endpoint.plans.append({"steps": [step("c", tools=["search_documents"])]})
-        assert planweave("resume", "t", **endpoint.environment).returncode == 0
-        shown = json.loads(planweave("show", "t", "--json", **endpoint.environment).stdout)
-    assert shown["status"] == "completed"
+        assert here("resume", "t", **endpoint.environment)[0] == 0
+        before, after = (brief for brief in endpoint.requests if brief["role"] == "planner")
+    assert after == before
+    assert after["limits"]["max_steps"] == 6
+    assert [tool["name"] for tool in after["tools"]] == ["search_documents", "read_document"]
 
 
 def test_threads_lists_the_latest_first_and_show_prints_json(here: Here, endpoint: Endpoint) -> None:

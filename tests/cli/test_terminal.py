@@ -131,6 +131,19 @@ def test_reviewing_the_plan_anything_unclear_asks_again(env: dict[str, str], ter
         assert endpoint.steps_asked() == ["first", "held", "last"]
 
 
+def test_the_planners_questions_are_put_to_the_person(env: dict[str, str], terminal: Spawn) -> None:
+    with Endpoint({"questions": ["Which region?", "Which year?"], "steps": []}) as endpoint:
+        endpoint.plans.append(PLAN)
+        env |= endpoint.environment
+        child = terminal("run", "x", "--thread", "t")
+        child.expect(r"1\. Which region\?")
+        child.sendline("north")
+        child.expect(r"2\. Which year\?")
+        child.sendline("")
+        assert "completed (approved)" in rest(child)
+        assert "north" in str(endpoint.requests[1])
+
+
 @pytest.mark.parametrize(
     ("key", "code", "last"),
     [

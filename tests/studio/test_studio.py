@@ -277,7 +277,7 @@ def test_a_run_started_with_messages_works_the_same_and_a_second_one_starts_clea
     second = server.run(thread_id, input=chat("What does tarnwick cost?"))["values"]
     assert [message["type"] for message in second["messages"]] == ["human", "ai", "human", "ai"]
     assert second["objective"] == "What does tarnwick cost?"
-    assert [plan["version"] for plan in second["plans"]][0] == 1
+    assert second["plans"][0]["version"] == 1
     assert len(second["evidence"]) < len(first["evidence"])
 
 
@@ -329,7 +329,16 @@ def test_invariant_16_the_server_reads_checkpoints_without_a_warning(server, dem
 
 
 def test_the_server_and_the_run_reach_for_nothing_outside(server, demo):
-    with pytest.raises(BlockingIOError):
-        connection, _ = server.proxy.accept()
-        with connection:
-            pytest.fail(f"something called out: {connection.recv(200)!r}")
+    assert calls(server.proxy) == []
+
+
+def calls(proxy: socket.socket) -> list[bytes]:
+    """Return the first bytes of each connection that came."""
+    came: list[bytes] = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            connection, _ = proxy.accept()
+            with connection:
+                connection.settimeout(5)
+                came.append(connection.recv(200))
+    return came

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import offline_phrases as phrases
-from agents.offline_ask import Subject, is_figure, likely_documents, read_subject
-from agents.offline_requests import DocumentCatalogue, PlannerRequest
-from agents.offline_tables import table_tasks
-from agents.offline_text import concept_words, cut, is_chinese, units
+from agents.embedded import phrases
+from agents.embedded.ask import Subject, is_figure, likely_documents, read_subject
+from agents.embedded.requests import DocumentCatalogue, PlannerRequest
+from agents.embedded.tables import table_tasks
+from agents.embedded.text import concept_words, cut, is_chinese, units
 
 MAX_GATHERING = 12
 MAX_STEP_BUDGET = 4

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.offline_requests import TableColumn, TableEntry
-from agents.offline_text import Profile, Unit, coverage
+from agents.embedded.requests import TableColumn, TableEntry
+from agents.embedded.text import Profile, Unit, coverage
 
 MAX_QUERIES = 3
 MAX_GROUPS = 30  # distinct values up to which a column is one to group by

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agents import offline_phrases as phrases
-from agents.offline_match import Wanted
-from agents.offline_requests import Dependency, WorkerRequest
-from agents.offline_text import Profile, coverage, cut, units
-from agents.offline_words import DIGIT, TROUBLE
+from agents.embedded import phrases
+from agents.embedded.match import Wanted
+from agents.embedded.requests import Dependency, WorkerRequest
+from agents.embedded.text import Profile, coverage, cut, units
+from agents.embedded.words import DIGIT, TROUBLE
 
 MAX_NAMED = 8
+MAX_COMPARED = 260  # characters of one quote; a request has room for a dozen
 Line = tuple[str, str, str]
 
 
@@ -37,23 +38,32 @@ def reasoned(request: WorkerRequest, wanted: Sequence[Wanted], chinese: bool) ->
 
 
 def _lines_of(dependency: Dependency) -> list[Line]:
-    """Return a summary's lines; one for the whole of it where another model wrote it."""
+    """Return a summary's lines: also one that was cut to fit, and one for the whole where another model wrote it."""
     lines = phrases.lines_in(dependency.summary)
-    if lines or not dependency.summary.strip() or not (dependency.source_ids or dependency.sources):
+    ids = [s.locator for s in dependency.sources] or list(dependency.source_ids)
+    if not ids:
         return lines
-    locator = dependency.sources[0].locator if dependency.sources else dependency.source_ids[0]
-    return [(dependency.step_id or "step", cut(" ".join(dependency.summary.split()), 600), locator)]
+    cut_line = phrases.cut_line_in(dependency.summary)
+    if cut_line:
+        name, quote = cut_line
+        begins = quote[:40]
+        locator = next(
+            (s.locator for s in dependency.sources if begins in " ".join(s.excerpt.split())), ids[0]
+        )
+        return [*lines, (name, quote, locator)]
+    if lines or not dependency.summary.strip():
+        return lines
+    return [(dependency.step_id or "step", cut(" ".join(dependency.summary.split()), 600), ids[0])]
 
 
 def _side_by_side(lines: Sequence[Line]) -> list[Line]:
-    """Order lines by aspect, one or two for each entity, so that like stands beside like."""
-    aspects: dict[str, list[Line]] = {}
-    seen: dict[str, int] = {}
-    for line in lines:
-        seen[line[0]] = seen.get(line[0], 0) + 1
-        if seen[line[0]] <= 2:
-            aspects.setdefault(phrases.entity_and_aspect(line[0])[1], []).append(line)
-    return [line for group in aspects.values() for line in group]
+    """Order lines by aspect, one for each entity, so that like stands beside like; the rest is in the findings."""
+    aspects: dict[str, dict[str, Line]] = {}
+    for name, quote, locator in lines:
+        entity, aspect = phrases.entity_and_aspect(name)
+        key = entity or f"{name} {locator}"
+        aspects.setdefault(aspect, {}).setdefault(key, (name, cut(quote, MAX_COMPARED), locator))
+    return [line for group in aspects.values() for line in group.values()]
 
 
 def _telling(lines: Sequence[Line], objective: str) -> list[Line]:

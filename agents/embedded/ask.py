@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agents.offline_requests import DocumentCatalogue, DocumentEntry, DocumentGroup
-from agents.offline_text import Profile, Unit, coverage, is_chinese, names, phrase, units, words
-from agents.offline_words import (
+from agents.embedded.requests import DocumentCatalogue, DocumentEntry, DocumentGroup
+from agents.embedded.text import Profile, Unit, coverage, is_chinese, names, phrase, units, words
+from agents.embedded.words import (
     BROAD,
     CONCLUDE_VERBS,
     CONCLUDE_VERBS_ZH,
@@ -135,7 +135,7 @@ def read_subject(objective: str, catalogue: DocumentCatalogue) -> Subject:
         ask = read_objective(objective, drop=chosen, keep_classes=False)
         return Subject(chosen, _with_kinds(ask, kinds), ask)
     documents = _named_documents(objective, [d for g in catalogue.groups for d in g.documents])
-    if len(documents) >= 2:
+    if len(documents) >= 2 and _says_any(objective, SET_WORDS):
         ask = read_objective(objective, drop=documents, keep_classes=False)
         return Subject(documents, _with_kinds(ask, []), ask)
     ask = read_objective(objective)

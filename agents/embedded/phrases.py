@@ -81,3 +81,12 @@ def lines_in(summary: str) -> list[tuple[str, str, str]]:
         if row.startswith("- ") and opened and closed and name and locator.endswith(")"):
             found.append((name, quote, locator[:-1]))
     return found
+
+
+def cut_line_in(summary: str) -> tuple[str, str] | None:
+    """Return (label, beginning of the quote) of a summary's last line, if the summary was cut inside a quote."""
+    kept, noted, _ = summary.partition("… [cut: ")
+    name, opened, quote = (kept.splitlines() or [""])[-1].removeprefix("- ").partition(": “")
+    if not noted or not opened or "” (" in quote or len(quote) < 20:
+        return None
+    return name, quote.rstrip(" /“”|") + "…"

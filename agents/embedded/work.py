@@ -3,17 +3,17 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from agents import offline_phrases as phrases
-from agents import offline_tables as tables
-from agents.offline_match import Block, Quote, Wanted, denial_for, quotes_for, read_criterion
-from agents.offline_past import READ, SQL, Call, Past, Toolbox, read_past
-from agents.offline_reason import reasoned
-from agents.offline_requests import WorkerRequest
-from agents.offline_text import concept_words, cut, is_chinese, units
+from agents.embedded import phrases, tables
+from agents.embedded.match import Block, Quote, Wanted, denial_for, quotes_for, read_criterion
+from agents.embedded.past import READ, SQL, Call, Past, Toolbox, read_past
+from agents.embedded.reason import reasoned
+from agents.embedded.requests import WorkerRequest
+from agents.embedded.text import concept_words, cut, is_chinese, units
 
 _PASSAGES = 12
 _MAX_CALLS = 6  # in one message
@@ -145,27 +145,25 @@ def conclude(now: Situation, table: tables.TableTask | None) -> dict[str, Any]:
     """Return the Finding that the sources, or the dependencies, allow."""
     if not now.past.results and now.request.dependencies:
         return reasoned(now.request, now.wanted, now.chinese)
-    lines: list[str] = []
-    cited: list[str] = []
+    found: list[list[tuple[str, str]]] = []
+    denied: list[str] = []
     verdicts: list[dict[str, Any]] = []
     for criterion, wanted in zip(now.request.step.success_criteria[:20], now.wanted, strict=False):
         is_figures = table is not None and phrases.is_table_criterion(criterion)
-        found = _table_lines(now, table) if is_figures and table else _quote_lines(now, wanted)
-        lines += [line for line, _ in found]
-        cited += [source for _, source in found]
-        denial = None if found or is_figures else denial_for(wanted, now.past.blocks)
-        cited += [denial.block.id] if denial else []
-        verdicts.append(
-            {"criterion": criterion, "met": bool(found), "reason": _reason(now, wanted, len(found), denial)}
-        )
-    if table:
-        more = _passages(now, table)
-        lines += [line for line, _ in more]
-        cited += [source for _, source in more]
+        lines = _table_lines(now, table) if is_figures and table else _quote_lines(now, wanted)
+        denial = None if lines or is_figures else denial_for(wanted, now.past.blocks)
+        denied += [denial.block.id] if denial else []
+        reason = _reason(now, wanted, len(lines), denial)
+        verdicts.append({"criterion": criterion, "met": bool(lines), "reason": reason})
+        found.append(lines)
+    # The best quote of each criterion first: what reads this may be cut.
+    pairs = [pair for row in zip_longest(*found) for pair in row if pair]
+    pairs += _passages(now, table) if table else []
+    cited = [source for _, source in pairs] + denied
     if not cited:  # what was read and does not say it
         cited = [block.id for block in now.past.blocks[:3]]
     return finding(
-        lines,
+        [line for line, _ in pairs],
         cited,
         verdicts,
         [w.label for w, v in zip(now.wanted, verdicts, strict=False) if not v["met"]],

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from agents import offline_phrases as phrases
-from agents.offline_sentences import Sentence, sentences
-from agents.offline_text import Profile, Unit, coverage, names, profile_of, units, words
-from agents.offline_words import FIGURES, NON_ANSWER, TARIFF, TROUBLE
+from agents.embedded import phrases
+from agents.embedded.sentences import Sentence, sentences
+from agents.embedded.text import Profile, Unit, coverage, names, profile_of, units, words
+from agents.embedded.words import FIGURES, NON_ANSWER, TARIFF, TROUBLE
 
 _RATE = re.compile(r"(?i)\b(?:per|a) (?:\w+ )?(?:user|seat|month|year)|/|每|\|")
 ENOUGH = 0.6  # share of a criterion's content that a sentence with its headings must have

@@ -6,8 +6,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from agents.offline_match import Block, blocks_in
-from agents.offline_requests import clean
+from agents.embedded.match import Block, blocks_in
+from agents.embedded.requests import clean
 
 Call = tuple[str, dict[str, Any]]
 SQL, READ = "sql", "source_id"  # the parameters that tell such a tool

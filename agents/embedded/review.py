@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from agents import offline_phrases as phrases
-from agents.offline_match import Wanted, read_criterion
-from agents.offline_plan import (
+from agents.embedded import phrases
+from agents.embedded.match import Wanted, read_criterion
+from agents.embedded.plan import (
     DOCUMENT_TOOLS,
     MAX_STEP_BUDGET,
     SECOND_TRY,
@@ -14,9 +14,9 @@ from agents.offline_plan import (
     comparing_step,
     concluding_step,
 )
-from agents.offline_requests import JudgedStep, ReplannerRequest, ReviewerRequest, TriedStep
-from agents.offline_text import concept_words, cut, is_chinese
-from agents.offline_work import other_words
+from agents.embedded.requests import JudgedStep, ReplannerRequest, ReviewerRequest, TriedStep
+from agents.embedded.text import concept_words, cut, is_chinese
+from agents.embedded.work import other_words
 
 RECOVERABLE = frozenset(
     {"criteria_unmet", "unsupported_claim", "no_progress", "timeout", "transient", "dependency_failed"}
@@ -67,7 +67,7 @@ def _gaps(step: JudgedStep, chinese: bool) -> list[dict[str, Any]]:
 
 
 def replan(request: ReplannerRequest) -> dict[str, Any]:
-    """Return a PlanDraft with one new step for each step that a recoverable gap names; none if there is none."""
+    """Return a PlanDraft with one new step for each step that a recoverable gap names, and that failed only once."""
     chinese = is_chinese(request.objective)
     hopeless = {g.step_id for g in request.gaps if not g.recoverable}
     open_ids = {g.step_id for g in request.gaps if g.recoverable} - hopeless
@@ -76,7 +76,8 @@ def replan(request: ReplannerRequest) -> dict[str, Any]:
         t for t in request.tried if t.step_id not in passed and (t.step_id in open_ids or not request.gaps)
     ]
     skipped = [t for t in tried if t.error_type == "dependency_failed"]
-    failed = [t for t in tried if t not in skipped]
+    # Words that failed twice are given up: a third try would only repeat them.
+    failed = [t for t in tried if t not in skipped and not SECOND_TRY.search(t.step_id)]
     room = max(0, request.limits.max_steps)
     closing = [t for t in skipped if _is_closing(t.step_id)][: max(0, room - 1)]
     again = failed[: room - len(closing)]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents import offline_phrases as phrases
-from agents.offline_requests import FindingEntry, WriterRequest
-from agents.offline_text import cut
+from agents.embedded import phrases
+from agents.embedded.requests import FindingEntry, WriterRequest
+from agents.embedded.text import cut
 
 _MAX_BUILD_ON = 8
 
@@ -27,7 +27,7 @@ def write(request: WriterRequest) -> str:
     chinese = request.language == "zh"
     numbers = {" ".join(s.locator.split()): s.n for s in request.sources if s.locator}
     parts = [_lead(request, chinese)]
-    build_on = [f for f in request.findings if _is_conclusion(f)]
+    build_on = [f for f in request.findings if _is(f, "conclude")]
     statements: list[_Statement] = []
     others: list[str] = []
     for finding in request.findings:
@@ -38,7 +38,7 @@ def write(request: WriterRequest) -> str:
             others.append(
                 f"**{_plain(finding.step_id)}**: {_plain(finding.summary)} {_cites(finding.cite)}".rstrip()
             )
-        elif finding not in build_on:
+        elif finding not in build_on and not _is(finding, "compare"):  # that one repeats the others
             statements += [_statement(line, numbers, finding) for line in lines]
     if build_on:
         parts.append(_build_on(build_on, numbers, chinese))
@@ -59,8 +59,8 @@ def _lead(request: WriterRequest, chinese: bool) -> str:
     )
 
 
-def _is_conclusion(finding: FindingEntry) -> bool:
-    return re.sub(r"-\d+$", "", finding.step_id) == "conclude" and not finding.reasoning
+def _is(finding: FindingEntry, step: str) -> bool:
+    return re.sub(r"-\d+$", "", finding.step_id) == step and not finding.reasoning
 
 
 def _statement(line: tuple[str, str, str], numbers: dict[str, int], finding: FindingEntry) -> _Statement:
@@ -119,5 +119,8 @@ def _reasoning(finding: FindingEntry, chinese: bool) -> str:
 
 def _unknown(gaps: Sequence[str], chinese: bool) -> str:
     # What was tried stands in the list of gaps that is added below the answer.
-    named = [_plain(re.split(r" [(（](?=searched|已检索)", gap)[0]).rstrip("。.") for gap in gaps[:20]]
+    named = [
+        _plain(phrases.label(re.split(r" [(（](?=searched|已检索)", gap)[0])).rstrip("。.")
+        for gap in gaps[:20]
+    ]
     return f"仍不清楚：{'；'.join(named)}。" if chinese else f"Not known: {'; '.join(named)}."

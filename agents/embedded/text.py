@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agents.offline_words import CLASS_WORDS, CONCEPTS, EDGE_ZH, STOP_EN, STOP_ZH
+from agents.embedded.words import CLASS_WORDS, CONCEPTS, EDGE_ZH, STOP_EN, STOP_ZH
 
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")

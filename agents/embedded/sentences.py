@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agents.offline_text import cut
+from agents.embedded.text import cut
 
 MAX_TEXT = 200_000
 MAX_LONGER = 160

@@ -52,7 +52,7 @@ STOP_EN = frozenset(
         """
     a an the and or of for to in on at by with from into over under about between across per as is are was
     were be been being it its this that these those their them they there then than so such our your his
-    her we you he she i me my us what which who whom whose how much do does did can could should would may
+    her we you he she i me my us what which where who whom whose how much do does did can could should would may
     might must will shall not no if each every all both any some other another more most least many few
     several one two three four five six seven eight nine ten last latest first recent current main major
     important key overall please also just only very really out up down have has had get give gives make

@@ -1,0 +1,145 @@
+"""SQLite for checkpoints and the Store: waits for other writers, and fails with one line that says what to do."""
+
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.base import Op, Result
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+from typing_extensions import override
+
+from graph.serializer import serializer
+from schemas.errors import StorageError
+
+
+@asynccontextmanager
+async def connection(
+    path: Path, busy_timeout_seconds: float, **kwargs: Any
+) -> AsyncGenerator[aiosqlite.Connection]:
+    """Open a SQLite database in WAL mode; writers wait `busy_timeout_seconds` for each other.
+
+    Raises:
+        StorageError: the file cannot be opened, or is no database.
+    """
+    async with storage_errors(path.parent):
+        conn = await aiosqlite.connect(path, timeout=busy_timeout_seconds, **kwargs)
+    try:
+        async with storage_errors(path.parent):
+            await conn.execute("PRAGMA journal_mode=WAL")
+            # With WAL this survives a kill of the process; only a power cut can take the last transactions.
+            await conn.execute("PRAGMA synchronous=NORMAL")
+        yield conn
+    finally:
+        await conn.close()
+
+
+@asynccontextmanager
+async def storage_errors(home: Path, conn: aiosqlite.Connection | None = None) -> AsyncGenerator[None]:
+    """Turn errors of SQLite into StorageError, and give up the transaction that they have left open."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if conn is not None:
+            # An open transaction keeps its old view of the data: every later write through it would fail.
+            with suppress(sqlite3.Error, ValueError):
+                await conn.rollback()
+        raise StorageError(storage_line(home, error)) from error
+
+
+def storage_line(home: Path, error: Exception) -> str:
+    """Return one line about a storage error: what, where, and what to do."""
+    text = " ".join(str(error).split())
+    if "locked" in text:
+        advice = "try again, or raise PLANWEAVE_BUSY_TIMEOUT_SECONDS"
+        return f"the database in {home} stayed locked by another process: {advice}"
+    if "not a database" in text or "malformed" in text:
+        advice = "move the folder away, or set PLANWEAVE_HOME to another one"
+        return f"the database in {home} is damaged ({text}): {advice}"
+    return f"{home} cannot be used ({text}): make it writable, or set PLANWEAVE_HOME to another folder"
+
+
+class SqliteCheckpoints(AsyncSqliteSaver):
+    """The checkpoints of all threads.
+
+    Raises:
+        StorageError: from every method, instead of SQLite's errors.
+    """
+
+    def __init__(self, conn: aiosqlite.Connection, home: Path) -> None:
+        super().__init__(conn, serde=serializer())
+        self.home = home
+
+    @override
+    async def setup(self) -> None:
+        async with storage_errors(self.home, self.conn):
+            await super().setup()
+
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        async with storage_errors(self.home, self.conn):
+            return await super().aget_tuple(config)
+
+    @override
+    async def alist(self, config: RunnableConfig | None, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
+        async with storage_errors(self.home, self.conn):
+            async for found in super().alist(config, **kwargs):
+                yield found
+
+    @override
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        async with storage_errors(self.home, self.conn):
+            return await super().aput(config, checkpoint, metadata, new_versions)
+
+    @override
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        async with storage_errors(self.home, self.conn):
+            await super().aput_writes(config, writes, task_id, task_path)
+
+    async def sweep(self, thread_id: str) -> None:
+        """Drop the checkpoints of workers, which only a running step needs.
+
+        Workers run in namespaces of their own below the thread's (`execute:<task>`).
+        """
+        async with storage_errors(self.home, self.conn), self.lock:
+            for table in ("checkpoints", "writes"):
+                await self.conn.execute(
+                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns LIKE 'execute:%'",
+                    (thread_id,),
+                )
+            await self.conn.commit()
+
+
+class SqliteStore(AsyncSqliteStore):
+    """The ledgers of running steps, and the list of threads.
+
+    Raises:
+        StorageError: from every method, instead of SQLite's errors.
+    """
+
+    def __init__(self, conn: aiosqlite.Connection, home: Path) -> None:
+        super().__init__(conn)
+        self.home = home
+
+    @override
+    async def setup(self) -> None:
+        async with storage_errors(self.home, self.conn):
+            await super().setup()
+
+    @override
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        async with storage_errors(self.home, self.conn):
+            return await super().abatch(ops)

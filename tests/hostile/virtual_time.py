@@ -1,0 +1,57 @@
+"""An event loop whose clock jumps: a wait of ten minutes takes no time, and every run is the same run again.
+
+When nothing is ready the clock moves to the next timer, unless a tool is at work in a thread of its own: that one
+is waited for in real time. A wait that nothing will ever end is an error at once, not a hang.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class NothingWillHappen(RuntimeError):
+    """Everything waits, and there is no timer left."""
+
+
+class _Selector(selectors.DefaultSelector):
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout == 0 or _threads_at_work():
+            return super().select(timeout)
+        ready = super().select(0)
+        if ready:
+            return ready
+        if timeout is None:
+            raise NothingWillHappen
+        self.skipped += timeout
+        return []
+
+
+def _threads_at_work() -> bool:
+    return any(thread.name.startswith("tool-") for thread in threading.enumerate())
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A selector loop on virtual seconds."""
+
+    def __init__(self) -> None:
+        self._waits = _Selector()
+        self._ticks = 0
+        super().__init__(self._waits)
+
+    def time(self) -> float:
+        return super().time() + self._waits.skipped
+
+    def now(self) -> datetime:
+        """A wall clock that never shows the same time twice."""
+        self._ticks += 1
+        return BEGIN + timedelta(seconds=self.time(), microseconds=self._ticks)

@@ -1,0 +1,270 @@
+"""A real run in a process of its own, made to be killed.
+
+    python -m tests.kill.driver run|resume|approve HOME [--stop NAME] [--review first] [--plan work|record]
+
+The models answer from the request alone, so that a new process goes on where a killed one was. Tool bodies append
+"start <id> <monotonic ns>" and "end <id> <monotonic ns>" to HOME/bodies.log, and "kept <id>" is appended when
+Planweave has said that a call is finished: what follows these lines can be counted from outside.
+
+What happens is printed as one JSON object on a line: {"at": NAME} at the stop point, where the process then waits
+to be killed; {"done": outcome} at the end, or {"error": class, "line": text, "done": outcome}. Stop points: plan, review, finish,
+body:<id> (in a tool body), wave (step a has its evidence, b and c are in a tool body).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+
+from agents.models import Models
+from graph import RunContext, open_graph
+from graph.runner import outcome
+from graph.settings import Settings
+from schemas.errors import PlanweaveError
+from schemas.limits import RunLimits
+from tests.scripted import call, calls, finding, plan, review, step
+
+THREAD = "killed"
+Report = Callable[[dict[str, Any]], None]
+# Rounds of tool calls of each step: (tool, id). "bad" ends with an error.
+ROUNDS: dict[str, list[list[tuple[str, str]]]] = {
+    "a": [[("fetch", "a1"), ("probe", "a2")], [("fetch", "a3")]],
+    "b": [[("fetch", "b1-bad")], [("fetch", "b2")]],
+    "c": [[("probe", "c1")], [("fetch", "c2"), ("fetch", "c3")]],
+    "d": [[("fetch", "d1")]],
+    "e": [],
+    "f": [[("fetch", "f1"), ("fetch", "f2")]],
+    "c2": [[("fetch", "c4")]],
+    "w": [[("record", "w1")], [("fetch", "w2")]],
+}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a process is to do.
+
+    Attributes:
+        stop: where it waits to be killed; None = nowhere.
+        latency: seconds that a tool body takes; model answers take a fifth of it.
+    """
+
+    home: Path
+    mode: str = "run"
+    stop: str | None = None
+    review: str | None = None
+    plan: str = "work"
+    latency: float = 0.02
+    busy_timeout: float = 30
+
+
+class World:
+    """The log, and the stop points."""
+
+    def __init__(self, order: Order, report: Report) -> None:
+        order.home.mkdir(parents=True, exist_ok=True)
+        self.order = order
+        self.report = report
+        self._log = os.open(order.home / "bodies.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self.waiting = 0
+        self.first_is_done = asyncio.Event()
+
+    def log(self, word: str, name: str) -> None:
+        os.write(self._log, f"{word} {name} {time.monotonic_ns()}\n".encode())
+
+    async def reach(self, name: str) -> None:
+        """Wait for the kill, if this is the stop point."""
+        if self.order.stop == "wave" and name in ("body:b2", "body:c2"):
+            self.waiting += 1
+            await self.first_is_done.wait()
+            if self.waiting == 2:
+                self.waiting = 0
+                self.report({"at": "wave"})
+            await asyncio.Event().wait()
+        if self.order.stop == name:
+            self.report({"at": name})
+            await asyncio.Event().wait()
+
+    async def body(self, name: str) -> Any:
+        self.log("start", name)
+        await self.reach(f"body:{name}")
+        await asyncio.sleep(self.order.latency)
+        self.log("end", name)
+        if name.endswith("-bad"):
+            raise ValueError("no such page")
+        return [{"source_id": f"s-{name}", "text": f"text of {name}", "url": f"https://e.test/{name}"}]
+
+    def tools(self) -> list[BaseTool]:
+        async def fetch(query: str) -> Any:
+            """Fetch a page."""
+            return await self.body(query)
+
+        async def probe(query: str) -> Any:
+            """Fetch a page; may be repeated."""
+            return await self.body(query)
+
+        async def record(query: str) -> Any:
+            """Write something down."""
+            return await self.body(query)
+
+        make = StructuredTool.from_function
+        return [
+            make(coroutine=fetch, name="fetch"),
+            make(coroutine=probe, name="probe", metadata={"idempotent": True}),
+            make(coroutine=record, name="record", metadata={"permission": "write"}),
+        ]
+
+
+class StatelessModel(BaseChatModel):
+    """Every role; the answer is a function of the request."""
+
+    world: Any
+    bound: list[str] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "stateless"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+        names = [t["function"]["name"] if isinstance(t, dict) else t.name for t in tools]
+        return StatelessModel(world=self.world, bound=names)
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        brief = json.loads(next(m.text for m in messages if isinstance(m, HumanMessage)))
+        role = brief["role"]
+        await self.world.reach({"planner": "plan", "reviewer": "review", "writer": "finish"}.get(role, role))
+        await asyncio.sleep(self.world.order.latency / 5)
+        answer = work(brief, messages) if role == "worker" else ANSWERS[role](brief)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+def first_plan(brief: dict[str, Any]) -> AIMessage:
+    more: dict[str, Any] = {"tool_budget": 10, "timeout_seconds": 60}
+    if brief["objective"] == "record":
+        return plan(step("w", tools=["fetch", "record"], **more))
+    return plan(
+        step("a", **more),
+        step("b", **more),
+        step("c", **more),
+        step("d", "a", "b", **more),
+        step("e", "b", tools=[]),
+        step("f", "c", **more),
+    )
+
+
+def repaired(brief: dict[str, Any]) -> AIMessage:
+    return plan(step("c2", replaces="c", tool_budget=10, timeout_seconds=60))
+
+
+def written(brief: dict[str, Any]) -> AIMessage:
+    lines = [f"{f['summary']} {''.join(f'[{n}]' for n in f['cite'])}" for f in brief["findings"]]
+    return AIMessage("\n".join(lines))
+
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], AIMessage]] = {
+    "planner": first_plan,
+    "replanner": repaired,
+    "reviewer": lambda brief: review(approved=True),
+    "writer": written,
+}
+
+
+def work(brief: dict[str, Any], messages: Sequence[BaseMessage]) -> AIMessage:
+    """Return the step's next round of calls, or its finding, which cites everything that was fetched."""
+    name = brief["step"]["id"]
+    turn = sum(isinstance(m, AIMessage) for m in messages)
+    if turn < len(ROUNDS[name]):
+        # Servers of one's own use the same ids in every answer; the ledger must not take one call for another.
+        return calls(*(call(tool, f"call_{i}", query=q) for i, (tool, q) in enumerate(ROUNDS[name][turn])))
+    fetched = [q for m in messages if isinstance(m, ToolMessage) for q in fetched_in(m)]
+    carried = [i for d in brief["dependencies"] for i in d["source_ids"]]
+    return finding(name, *(fetched or carried), met=name != "c", call_id="answer")
+
+
+def fetched_in(message: ToolMessage) -> list[str]:
+    found = [f"s-{q}" for rounds in ROUNDS.values() for r in rounds for _, q in r]
+    return [source for source in found if source in message.text]
+
+
+def choices(order: Order) -> RunContext:
+    # Not the defaults: a killed run that loses them is found out.
+    limits = RunLimits(total_tool_budget=200, max_parallel_steps=7)
+    return RunContext(limits=limits, **({"review_plan": order.review} if order.review else {}))
+
+
+async def drive(order: Order, report: Report) -> None:
+    """Carry out an order, and report how it ended."""
+    world = World(order, report)
+    settings = Settings(home=order.home, busy_timeout_seconds=order.busy_timeout)
+    given: Any = {"objective": order.plan}
+    if order.mode != "run":
+        given = Command(resume={"decision": "approve"}) if order.mode == "approve" else None
+    context = choices(order) if order.mode == "run" else None
+    config: Any = {"configurable": {"thread_id": THREAD}}
+    ended: dict[str, Any] = {}
+    try:
+        models = Models.single(StatelessModel(world=world))
+        async with open_graph(settings, models=models, tools=world.tools()) as graph:
+            try:
+                async for event in graph.astream(given, config, context=context, stream_mode="custom"):
+                    noted(world, event)
+            except PlanweaveError as error:
+                ended = told(error)
+            report(ended | {"done": (await outcome(graph, THREAD)).to_json() | await kinds(graph, config)})
+    except PlanweaveError as error:
+        report(told(error))
+
+
+def told(error: PlanweaveError) -> dict[str, Any]:
+    return {"error": type(error).__name__, "line": str(error)}
+
+
+def run(order: Order, report: Report) -> None:
+    asyncio.run(drive(order, report))
+
+
+def noted(world: World, event: dict[str, Any]) -> None:
+    if event["type"] == "tool_finished":
+        for source in event["source_ids"]:
+            world.log("kept", source.removeprefix("s-"))
+    if event["type"] == "step_finished" and event["step_id"] == "a":
+        world.first_is_done.set()
+
+
+async def kinds(graph: Any, config: Any) -> dict[str, Any]:
+    """Return the classes of the state's values as they come back from the checkpoint, and the run's limits."""
+    values = (await graph.aget_state(config)).values
+    named = {key: type(value).__name__ for key, value in values.items()}
+    named |= {key: type(values[key][0]).__name__ for key in ("evidence", "sources", "plans") if values.get(key)}
+    return {"kinds": named, "limits": values["limits"].model_dump() if "limits" in values else None}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mode", choices=["run", "resume", "approve"])
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--stop")
+    parser.add_argument("--review")
+    parser.add_argument("--plan", default="work")
+    parser.add_argument("--busy-timeout", type=float, default=30)
+    run(Order(**vars(parser.parse_args())), lambda event: print(json.dumps(event), flush=True))
+
+
+if __name__ == "__main__":
+    main()
