@@ -9,6 +9,7 @@ from typing import Any, cast
 from langchain_core.tools import BaseTool
 
 from agents.failures import one_line
+from agents.patterns import matches
 from schemas.evidence import Evidence
 from schemas.plan import (
     Check,
@@ -71,18 +72,12 @@ async def _check(check: Check, evidence: Evidence, tools: Tools) -> str:
             have = len(evidence.source_ids)
             return "" if have >= check.count else f"{have} sources, {check.count} wanted"
         case TextMatches():
-            return (
-                ""
-                if re.search(check.pattern, evidence.summary[:8000])
-                else f"nothing matches {check.pattern!r}"
-            )
+            found = await matches(check.pattern, evidence.summary[:8000])
+            return "" if found else f"nothing matches {check.pattern!r}"
         case JsonPathEquals():
-            found = _at_path(evidence.summary, check.path)
-            return (
-                ""
-                if found == check.value and type(found) is type(check.value)
-                else f"{check.path} is not equal"
-            )
+            value = _at_path(evidence.summary, check.path)
+            equal = value == check.value and type(value) is type(check.value)
+            return "" if equal else f"{check.path} is not equal"
         case FileExists():
             await _read(tools, check.path)
             return ""

@@ -14,8 +14,8 @@ _NUMBER = re.compile(
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _QUOTES = re.compile(r"“([^“”]{4,2000})”|「([^「」]{4,2000})」|\"([^\"\n]{4,2000})\"|『([^『』]{4,2000})』")
-_MARKS = re.compile(r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^\s*(?:[-*+]\s+)?\d+[.)、]\s|^\s*#+ ", re.MULTILINE)
-_SENTENCE = re.compile(r"[^\n。！？]*?(?:[。！？]|[.!?](?=\s|$)|(?=\n)|$)(?:\s*[\[【]\d+[\]】])*")
+_MARKS = re.compile(r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、]\s|^[ \t]*#+ ", re.MULTILINE)
+_SENTENCE = re.compile(r"[^\n。！？]*?(?:[。！？]|[.!?](?=\s|$)|(?=\n)|$)(?:\s{0,3}[\[【]\d{1,9}[\]】])*")
 MIN_QUOTE = 10
 
 
@@ -57,8 +57,17 @@ class Texts:
 
     def __init__(self, texts: Iterable[str]) -> None:
         whole = list(texts)
-        self._numbers: set[str] = number_keys("\n".join(whole))
-        self._letters = "\n".join(map(letters, whole))
+        self._numbers = [number_keys("\n".join(whole))]
+        self._letters = ["\n".join(map(letters, whole))]
+
+    @classmethod
+    def joined(cls, several: Iterable["Texts"]) -> "Texts":
+        """Return all of them as one, without reading their texts again."""
+        whole = cls([])
+        for texts in several:
+            whole._numbers += texts._numbers
+            whole._letters += texts._letters
+        return whole
 
     def unsupported(self, text: str) -> list[str]:
         """Return the figures and quotes of `text` that stand in none of the texts."""
@@ -67,12 +76,12 @@ class Texts:
 
     def unsupported_figures(self, text: str) -> list[str]:
         """Return the figures of `text` that stand in none of the texts."""
-        return [figure for figure in figures(text) if number_key(figure) not in self._numbers]
+        return [f for f in figures(text) if not any(number_key(f) in known for known in self._numbers)]
 
     def _quoted(self, quote: str) -> bool:
         # An ellipsis or a bar joins pieces that stand apart in the source.
         pieces = [letters(piece) for piece in re.split(r"…|\.\.\.|\|| / |\n", quote)]
-        return all(piece in self._letters for piece in pieces if piece)
+        return all(any(piece in text for text in self._letters) for piece in pieces if piece)
 
 
 def sentences(text: str) -> list[str]:

@@ -8,13 +8,19 @@ from typing import cast
 from schemas.errors import AnswerInvalid, AnswerRefused, AnswerTruncated
 from schemas.evidence import ErrorType
 
+# Each pattern keeps its first group. Bounds in the lookaheads keep hostile texts from taking quadratic time.
 _SECRETS = (
-    re.compile(r"\b(sk|pk|rk|tvly|ghp|xox[a-z])[-_][A-Za-z0-9_-]{6,}"),
-    re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(
-        r"(?i)\b(api[-_ ]?key|token|password|secret|authorization)(\"?'?\s*[:=]\s*\"?'?)[^\s\"',;]{4,}"
+        r"(?i)((?:api|access)[-_ ]?key|token|passw(?:or)?d|secret|authorization|密钥|密码|令牌)"
+        r"\"?'?\s*[:=：]\s*\"?'?(?:(?:bearer|basic)\s+)?[^\s\"',;&]{4,}"
     ),
-    re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+    re.compile(r"(?i)\b(bearer|basic)\s+(?=[\w.~+/=-]{0,200}[\d=])[\w.~+/=-]{8,}"),
+    re.compile(
+        r"\b((?:sk|pk|rk|tvly|xox[a-z]|gh[a-z]|github_pat|glpat)[-_])(?=[\w-]{0,200}\d)[\w-]{6,}", re.ASCII
+    ),
+    re.compile(r"(\bhf_(?=[A-Za-z0-9]{16})|\bAKIA|\bAIza)[\w-]{12,}", re.ASCII),
+    re.compile(r"(\beyJ)[\w-]{5,}\.[\w-]{5,}\.[\w-]+", re.ASCII),
+    re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)"),
 )
 _CONTEXT_WORDS = (
     "context length",
@@ -100,6 +106,17 @@ def _model_leaf(error: BaseException) -> ErrorType:
     return "transient" if _transient(error) else "model"
 
 
+class ModelCallFailed(Exception):
+    """A model's error as it may be stored.
+
+    LangGraph writes what a node raises to the checkpoint; a client's own error may quote keys and addresses.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(one_line(error))
+        self.error_type = model_error_type(error)
+
+
 def tool_error_type(error: BaseException) -> ErrorType:
     """Classify an error that a tool raised."""
     kinds: set[ErrorType] = {_tool_leaf(leaf) for leaf in leaves(error)}
@@ -115,7 +132,7 @@ def _tool_leaf(error: BaseException) -> ErrorType:
 def safe_text(text: str, limit: int = 400) -> str:
     """Return text on one line, cut, without what looks like a secret."""
     for pattern in _SECRETS:
-        text = pattern.sub(lambda m: (m.group(1) + "…") if m.re.groups else "…", text)
+        text = pattern.sub(lambda match: match[1] + "…", text)
     text = " ".join(text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "").split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

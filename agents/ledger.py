@@ -192,9 +192,8 @@ class StepLedger:
         if not drafts and not _empty(text, artifact):
             drafts = [self._own_draft(record, text)]
         record.sources = list(await asyncio.gather(*(self._source(record, draft) for draft in drafts)))
-        record.content = await self._for_model(
-            text, label=None if named or not drafts else record.sources[0].id
-        )
+        # The full text is kept with the sources, once.
+        record.content = self._for_model(text, label=None if named or not drafts else record.sources[0].id)
         record.state = "ok"
         await self._save(record)
         return record.content
@@ -226,12 +225,9 @@ class StepLedger:
             retrieved_at=self._now(),
         )
 
-    async def _for_model(self, text: str, label: str | None) -> str:
+    def _for_model(self, text: str, label: str | None) -> str:
         labelled = f"[{label}]\n{text}" if label else text
-        if len(labelled) > self._max_result_chars:
-            await self._artifacts.put(text)
-            return cut(labelled, self._max_result_chars)
-        return labelled or "(empty result)"
+        return cut(labelled, self._max_result_chars) or "(empty result)"
 
 
 def _empty(text: str, artifact: Any) -> bool:

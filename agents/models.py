@@ -1,6 +1,6 @@
 """The four roles' models, and how a name becomes a model."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -51,7 +51,7 @@ class ModelSettings:
     """
 
     base_url: str | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     max_tokens: int = 4096
     timeout_seconds: float = 120
 

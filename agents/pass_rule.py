@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from agents.claims import wholly_unsupported
 from schemas.evidence import CriterionResult, ErrorType, Finding
 from schemas.plan import Step
+from tools.results import cut
+
+MISSING_CHARS = 1_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
         passed=error_type is None,
         criteria=criteria,
         source_ids=cited,
-        missing=list(finding.missing),
+        missing=[cut(text, MISSING_CHARS, advice="shortened") for text in finding.missing],
         error_type=error_type,
         detail=". ".join(notes),
         reasoning=reasoning,

@@ -13,18 +13,24 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from pydantic import ValidationError
 
+from agents.brief import capped
+from agents.incoming import received
 from agents.retrying import with_retries
 from schemas.errors import AnswerInvalid, AnswerRefused, AnswerTruncated, PlanInvalid
 from schemas.evidence import Usage
 from schemas.plan import validation_lines
+from tools.results import clean_text
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
-# What LangChain's clients raise for a body they cannot read (choices: null, content: null): an unusable answer.
-UNREADABLE = (TypeError, AttributeError, KeyError, IndexError, json.JSONDecodeError)
+ECHO_CHARS = 4_000
+MAX_ECHOED = 4
+PROBLEM_CHARS = 400
+# What LangChain's clients raise for a body they cannot read (choices: null, a call whose arguments are a list).
+UNREADABLE = (TypeError, AttributeError, KeyError, IndexError, json.JSONDecodeError, ValidationError)
 
 
 @dataclass(frozen=True)
@@ -94,13 +100,11 @@ async def ask(
     truncated = False
     for _ in range(MAX_ATTEMPTS):
         try:
-            message = cast("AIMessage", await with_retries(partial(bound.ainvoke, request), seconds_left))
+            message = await answered(bound, request, spent, seconds_left)
         except UNREADABLE as error:
-            spent.usage = spent.usage + Usage(model_calls=1)
             problems, truncated = [f"the server's answer could not be read ({type(error).__name__})"], False
             request = [*request, HumanMessage(_re_ask(schema.name, problems))]
             continue
-        spent.add(message)
         raise_refusal(message)
         value, problems = _first_valid(message, schema)
         if value is not None:
@@ -114,6 +118,27 @@ async def ask(
     if truncated:
         raise AnswerTruncated(f"no valid {schema.name}: {problems[0]}")
     raise AnswerInvalid(schema.name, problems)
+
+
+async def answered(
+    model: Any, request: Sequence[AnyMessage], spent: Spent, seconds_left: Callable[[], float]
+) -> AIMessage:
+    """Return a model's answer, made safe; transient errors are waited out, and every request counts in `spent`.
+
+    Raises:
+        Exception: whatever the model's client raises.
+    """
+    return await with_retries(partial(_once, model, request, spent), seconds_left)
+
+
+async def _once(model: Any, request: Sequence[AnyMessage], spent: Spent) -> AIMessage:
+    try:
+        message = received(await model.ainvoke(request))
+    except BaseException:  # also where time has run out: the request was made
+        spent.usage = spent.usage + Usage(model_calls=1)
+        raise
+    spent.add(message)
+    return message
 
 
 def _bind(
@@ -205,7 +230,8 @@ def _scan(text: str) -> list[tuple[int, Any]]:
 def _echo(message: AIMessage, name: str, problems: Sequence[str]) -> list[AnyMessage]:
     """Return the wrong answer and what is wrong with it, every tool call answered once."""
     text = _re_ask(name, problems)
-    kept = AIMessage(content=message.text[:4000], tool_calls=[c for c in message.tool_calls if c["id"]])
+    calls = [_short(call) for call in message.tool_calls[:MAX_ECHOED]]
+    kept = AIMessage(content=message.text[:ECHO_CHARS], tool_calls=calls)
     replies: list[AnyMessage] = [
         ToolMessage("not accepted", tool_call_id=str(c["id"])) for c in kept.tool_calls
     ]
@@ -214,6 +240,13 @@ def _echo(message: AIMessage, name: str, problems: Sequence[str]) -> list[AnyMes
     return [kept, *replies, HumanMessage(text)]
 
 
+def _short(call: ToolCall) -> ToolCall:
+    args: dict[str, Any] = capped(call["args"], ECHO_CHARS)
+    if len(str(args)) > 2 * ECHO_CHARS:  # many long texts: what is wrong with them is said in words
+        args = {}
+    return ToolCall(name=call["name"], args=args, id=call["id"], type="tool_call")
+
+
 def _re_ask(name: str, problems: Sequence[str]) -> str:
-    lines = "\n".join(f"- {problem}" for problem in problems[:30])
+    lines = "\n".join(f"- {clean_text(problem)[:PROBLEM_CHARS]}" for problem in problems[:30])
     return f"This is not a valid {name}:\n{lines}\nAnswer again with one complete, corrected {name}."

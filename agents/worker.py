@@ -21,7 +21,8 @@ from pydantic import BaseModel
 from agents.brief import brief_text
 from agents.checks import StepVerifier, failed_checks
 from agents.conclusion import concluded, unconcluded
-from agents.failures import is_transient, model_error_type, one_line
+from agents.failures import ModelCallFailed, is_transient, model_error_type, one_line
+from agents.incoming import SafeAnswers
 from agents.ledger import EXCERPT_CHARS, StepLedger
 from agents.middleware.answer import FindingAnswer, usage_in
 from agents.middleware.budget import StepBounds, ToolBudget, ToolErrors, limit_error
@@ -130,6 +131,8 @@ class Attempt:
             return None, "timeout", f"timeout after {self.seconds:g} s"
         except LimitReached as error:
             return None, "model_limit", str(error)
+        except ModelCallFailed as error:
+            return None, error.error_type, str(error)
         except Exception as error:  # noqa: BLE001 - a failure becomes evidence, never a crash
             return None, model_error_type(error), one_line(error)
 
@@ -137,7 +140,9 @@ class Attempt:
         # Half of the request is for what the tools will return.
         brief = HumanMessage(brief_text(self.brief(), self.limits.max_request_chars // 2))
         state = await self._agent().ainvoke({"messages": [brief]}, config)
-        self.answer.spent = usage_in(state["messages"])
+        recorded = usage_in(state["messages"])
+        if recorded.model_calls > self.answer.spent.model_calls:  # the interrupted run had finished
+            self.answer.spent = recorded
         finding = cast("Finding | dict[str, Any] | None", state.get("structured_response"))
         if isinstance(finding, dict):  # a checkpoint under strict msgpack gives back a dict
             finding = Finding.model_validate(finding)
@@ -212,7 +217,7 @@ class Attempt:
             clock=parts.clock,
         )
         return create_agent(
-            parts.model,
+            cast("Any", SafeAnswers(parts.model)),
             tools,
             system_prompt=prompt("worker"),
             middleware=[ToolErrors(), self.answer, retry, budget, FitRequest(self.limits.max_request_chars)],

@@ -1,5 +1,6 @@
 """A generated folder: documents on a few invented entities, with planted facts, holes and near misses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -87,12 +88,19 @@ class World:
             path.write_text(text, encoding="utf-8")
 
 
-def make_world(seed: int, number: int) -> World:
-    """Make the world of one objective: English for even numbers, Chinese for odd ones."""
+def make_world(seed: int, number: int, asked: Sequence[Attribute] = ()) -> World:
+    """Make the world of one objective: English for even numbers, Chinese for odd ones.
+
+    Args:
+        seed: of everything random.
+        number: of the objective.
+        asked: what is asked for; () = two or three attributes at random.
+    """
     rng = Random(f"{seed}-{number}")
     language = LANGUAGES[number % 2]
     entities = rng.sample(ENTITIES[language], rng.randint(3, 5))
-    world = World(language, entities, rng.sample(ATTRIBUTES, rng.randint(2, 3)))
+    asked = asked or rng.sample(ATTRIBUTES, rng.randint(2, 3))
+    world = World(language, entities, list(asked))
     every = [Slot(entity, attribute) for entity in entities for attribute in ATTRIBUTES]
     empty = {slot for slot in every if rng.random() < HOLES}
     empty = (empty | {world.slots[0]}) - {world.slots[-1]}  # a hole and a fact at least

@@ -51,6 +51,8 @@ def _label(step: Mapping[str, Any], row: Row | None, say: Texts) -> Text:
         label.append(
             "  " + say("show.after", steps=", ".join(one_line(str(need), 64) for need in needs)), "dim"
         )
+    if row is not None and row.replaced_by:
+        label.append(f"  → {row.replaced_by}", "dim")
     if row is not None and row.activity:
         label.append(f"  {row.activity}", "red" if row.state == "failed" else "dim")
     return label

@@ -1,6 +1,7 @@
 """Where the command prints: a terminal, or a pipe that must stay plain."""
 
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ def open_streams() -> None:
 
     What is left over and cannot be encoded is written as an escape, which in JSON text is the right one.
     """
+    # A stream that the caller has closed is None.
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -52,7 +55,7 @@ class Screen:
         """Return the screen of this process."""
         out = _console(sys.stdout)
         terminal = out.is_terminal and not out.is_dumb_terminal
-        return cls(say, out, _console(sys.stderr), terminal, out.is_terminal and sys.stdin.isatty(), debug)
+        return cls(say, out, _console(sys.stderr), terminal, out.is_terminal and _someone_types(), debug)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print text as it is, wrapped by the terminal alone; without a terminal, tabs stay tabs."""
@@ -111,6 +114,10 @@ def typed_line(prompt: str) -> str | None:
         return None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _someone_types() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _console(stream: TextIO) -> Console:

@@ -101,7 +101,7 @@ def _print_thread(screen: Screen, found: Outcome, status: str, *, evidence: bool
         ("usage", usage),
     ):
         screen.out.print(
-            Text.assemble((f"{say(f'show.{name}')}: ", "bold"), one_line(value, 2000)), soft_wrap=True
+            Text.assemble((_field(say, f"show.{name}"), "bold"), one_line(value, 2000)), soft_wrap=True
         )
     screen.line()
     _print_plan(screen, found)
@@ -168,8 +168,10 @@ def _print_evidence(screen: Screen, record: Evidence, sources: Sequence[Source])
 
 def _evidence_lines(record: Evidence, sources: Sequence[Source], say: Texts) -> Iterable[str]:
     if record.error_type:
-        yield f"{say('show.rule')}: {record.error_type}" + (
-            f": {one_line(record.detail, 500)}" if record.detail else ""
+        yield (
+            _field(say, "show.rule")
+            + record.error_type
+            + (f": {one_line(record.detail, 500)}" if record.detail else "")
         )
     if record.skipped_because:
         yield say("step.skipped", step=record.step_id, because=record.skipped_because)
@@ -177,11 +179,11 @@ def _evidence_lines(record: Evidence, sources: Sequence[Source], say: Texts) -> 
     if record.reasoning:
         yield say("show.reasoning")
     for item in record.criteria:
-        mark = f"{_MET} {say('show.met')}" if item.met else f"{_UNMET} {say('show.unmet')}"
+        mark = f"{_MET} {_field(say, 'show.met')}" if item.met else f"{_UNMET} {_field(say, 'show.unmet')}"
         reason = f" - {one_line(item.reason, 300)}" if item.reason else ""
-        yield f"{mark}: {one_line(item.criterion, 300)}{reason}"
+        yield f"{mark}{one_line(item.criterion, 300)}{reason}"
     for missing in record.missing:
-        yield f"{say('show.missing')}: {one_line(missing, 300)}"
+        yield _field(say, "show.missing") + one_line(missing, 300)
     by_id = {source.id: source for source in sources}
     for source_id in record.source_ids:
         source = by_id.get(source_id)
@@ -195,6 +197,10 @@ def _evidence_lines(record: Evidence, sources: Sequence[Source], say: Texts) -> 
         models=record.model_calls,
         seconds=seconds,
     )
+
+
+def _field(say: Texts, key: str) -> str:
+    return say("field", name=say(key))
 
 
 async def tools(screen: Screen, docs: Path | None, root: Path | None, *, as_json: bool) -> ExitCode:

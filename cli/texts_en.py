@@ -103,6 +103,7 @@ EN: dict[str, str] = {
     "tools.permission": "permission",
     "tools.idempotent": "idempotent",
     "tools.description": "description",
+    "field": "{name}: ",
     "yes": "yes",
     "no": "no",
     "graph.seen": "(above)",

@@ -99,6 +99,7 @@ ZH: dict[str, str] = {
     "tools.permission": "权限",
     "tools.idempotent": "幂等",
     "tools.description": "说明",
+    "field": "{name}：",
     "yes": "是",
     "no": "否",
     "graph.seen": "（见上）",

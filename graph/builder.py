@@ -39,7 +39,7 @@ from nodes.replan import make_replan
 from nodes.review import make_review
 from nodes.schedule import make_schedule
 from schemas.context import RunContext
-from schemas.state import StepTask, TaskInput, TaskOutput, TaskState
+from schemas.state import LaneTask, TaskInput, TaskOutput, TaskState
 from tools.artifacts import ArtifactStore, MemoryArtifacts
 from tools.own_thread import in_own_thread
 from tools.registry import ToolRegistry
@@ -56,7 +56,7 @@ def wire(parts: Parts) -> "StateGraph[TaskState, RunContext, TaskInput, TaskOutp
     graph.add_node("clarify", make_clarify())
     graph.add_node("approve", make_approve(parts))
     graph.add_node("schedule", make_schedule(parts))
-    graph.add_node("execute", make_execute(parts), input_schema=StepTask)
+    graph.add_node("execute", make_execute(parts), input_schema=LaneTask)
     graph.add_node("review", make_review(parts))
     graph.add_node("replan", make_replan(parts))
     graph.add_node("escalate", make_escalate())

@@ -1,7 +1,7 @@
 """The durable default: SQLite files, a store, artifacts and locks under PLANWEAVE_HOME."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from langchain_core.tools import BaseTool
@@ -82,10 +82,11 @@ async def databases(
         # The Store begins and ends its transactions itself.
         connection(home / "store.sqlite", busy_timeout_seconds, isolation_level=None) as memories,
     ):
-        saver, store = SqliteCheckpoints(checkpoints, home), SqliteStore(memories, home)
+        saver = SqliteCheckpoints(checkpoints, home)
         await saver.setup()
-        await store.setup()
-        yield saver, store
+        async with aclosing(SqliteStore(memories, home)) as store:
+            await store.setup()
+            yield saver, store
 
 
 def folder_tools(docs: Path | None, root: Path | None) -> list[BaseTool]:

@@ -4,10 +4,10 @@ from typing import Literal
 
 from langgraph.types import Send
 
-from nodes.readiness import next_wave, step_task
+from nodes.readiness import Grant, next_wave
 from nodes.schedule import current_plan
 from nodes.verdict import asking_steps
-from schemas.state import StopReason, TaskState
+from schemas.state import LaneTask, StopReason, TaskState
 
 ESCALATED: frozenset[StopReason] = frozenset(
     {"replan_limit", "not_recoverable", "no_progress", "tool_budget", "deadline", "attempted_steps"}
@@ -36,7 +36,12 @@ def route_schedule(state: TaskState) -> list[Send] | Literal["review"]:
     """One Send for each step that starts now; review when none does."""
     plan = current_plan(state)
     wave = next_wave(plan, state["evidence"], state["usage"], state["limits"])
-    return [Send("execute", step_task(state, plan, grant)) for grant in wave.grants] or "review"
+    return [Send("execute", lane_task(grant)) for grant in wave.grants] or "review"
+
+
+def lane_task(grant: Grant) -> LaneTask:
+    """Return what a lane is sent out with."""
+    return LaneTask(step_id=grant.step.id, task=grant.step.task)
 
 
 def route_review(state: TaskState) -> Literal["replan", "escalate", "finish"]:
@@ -54,7 +59,8 @@ def route_escalate(state: TaskState) -> Literal["schedule", "replan", "finish"]:
     if state["stop_reason"] is not None:
         return "finish"
     wave = next_wave(current_plan(state), state["evidence"], state["usage"], state["limits"])
-    return "schedule" if wave.grants else "replan"
+    # What a limit still refuses is refused there, and ends the run once more.
+    return "schedule" if wave.grants or wave.refused else "replan"
 
 
 def route_replan(state: TaskState) -> Literal["approve", "schedule", "finish"]:

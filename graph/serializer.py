@@ -34,3 +34,15 @@ def readable(checkpointer: BaseCheckpointSaver[Any] | None) -> BaseCheckpointSav
     ours = copy.copy(checkpointer)
     ours.serde = serializer()
     return ours
+
+
+def with_our_serializer(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a server's checkpointer with our serializer in place of its plain one.
+
+    `readable` would keep the hook of its own with which a server reads our classes back as dicts.
+    """
+    if not isinstance(checkpointer.serde, JsonPlusSerializer):
+        return readable(checkpointer) or checkpointer
+    ours = copy.copy(checkpointer)
+    ours.serde = serializer()
+    return ours

@@ -1,10 +1,11 @@
 """SQLite for checkpoints and the Store: waits for other writers, and fails with one line that says what to do."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -138,6 +139,13 @@ class SqliteStore(AsyncSqliteStore):
     async def setup(self) -> None:
         async with storage_errors(self.home, self.conn):
             await super().setup()
+
+    async def aclose(self) -> None:
+        """End the task that LangGraph batches operations in; it would live as long as anybody knows the store."""
+        task = cast("asyncio.Task[None] | None", self._task)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:

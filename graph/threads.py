@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, Self, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
@@ -19,7 +21,9 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from graph.locks import ThreadLocks
-from nodes.parts import Parts, ledger_root
+from graph.serializer import with_our_serializer
+from nodes.dataflow import with_finished
+from nodes.parts import Parts, finished_root, ledger_root
 from schemas.context import RunContext
 from schemas.errors import InputError, NothingToResume, StorageError
 from schemas.evidence import Usage
@@ -70,10 +74,25 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
     @override
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         own = ("parts", "locks", "__orig_class__")
-        attrs = {key: value for key, value in vars(self).items() if key not in own} | (update or {})
+        update = dict(update or {})
+        if isinstance(update.get("checkpointer"), BaseCheckpointSaver):
+            # An Agent Server brings its own, whose serializer does not know our classes.
+            update["checkpointer"] = with_our_serializer(update["checkpointer"])
+        attrs = {key: value for key, value in vars(self).items() if key not in own} | update
         graph = type(self)(**attrs)
         graph.parts, graph.locks = self.parts, self.locks
         return graph
+
+    @override
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Return the state; in an unfinished superstep with what its steps have finished so far."""
+        snapshot = await super().aget_state(config, subgraphs=subgraphs)
+        thread_id = self._thread(config)
+        checkpoint_id = snapshot.config.get("configurable", {}).get("checkpoint_id")
+        if not thread_id or not checkpoint_id or not any(task.name == "execute" for task in snapshot.tasks):
+            return snapshot
+        namespace = (*finished_root(thread_id), str(checkpoint_id))
+        return snapshot._replace(values=await with_finished(snapshot.values, self._index_store(), namespace))
 
     @override
     async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
@@ -139,7 +158,7 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
             state = await self.aget_state(cast("Any", {"configurable": {"thread_id": thread_id}}))
             if not state.values.get("objective"):
                 return
-            if not state.next:
+            if not state.tasks:
                 await self._forget(thread_id)
             await self._put(thread_id, **summary_fields(state))
         except Exception as error:  # noqa: BLE001 - the run has ended as it has, whatever becomes of the list
@@ -148,7 +167,8 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
     async def _forget(self, thread_id: str) -> None:
         """Drop the ledgers and the checkpoints of workers: a run that has ended has all it needs in its state."""
         store = self._index_store()
-        items = await store.asearch(ledger_root(thread_id), limit=100_000)
+        roots = (ledger_root(thread_id), finished_root(thread_id))
+        items = [item for root in roots for item in await store.asearch(root, limit=100_000)]
         await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items))
         await self.parts.sweep(thread_id)
 
@@ -219,10 +239,11 @@ def keep_choices(config: dict[str, Any], kwargs: dict[str, Any]) -> None:
 
 def nothing_to_resume(command: "Command[Any] | None", state: StateSnapshot) -> str:
     """Return why a thread cannot go on with None or a Command, or ""."""
-    if not state.values:
+    if not state.values and not state.tasks:
         return "has nothing to resume: there is no such thread"
     if command is None:
-        return "" if state.next else "has nothing to resume: its run has ended"
+        # Not `next`: it leaves out tasks that have written, while their superstep's checkpoint is still to come.
+        return "" if state.tasks else "has nothing to resume: its run has ended"
     if command.resume is not None and not state.interrupts:
         return "does not wait for an answer"
     return ""
@@ -232,7 +253,7 @@ def summary_fields(state: StateSnapshot) -> dict[str, Any]:
     """Return what the list of threads shows of a run."""
     values = cast("dict[str, Any]", state.values)
     usage: Usage = values.get("usage") or Usage()
-    status = "waiting" if state.interrupts else ("interrupted" if state.next else values.get("status"))
+    status = "waiting" if state.interrupts else ("interrupted" if state.tasks else values.get("status"))
     return {
         "objective": values["objective"][:500],
         "status": status,

@@ -8,12 +8,14 @@ from langgraph.types import interrupt
 
 from nodes.lint import forecast
 from nodes.parts import Node, Parts, emitter
-from nodes.plan import lint_of, plan_ready
+from nodes.plan import allowed_replans, lint_of, plan_ready
+from nodes.readiness import tool_budget_left
 from nodes.verdict import all_steps
 from schemas.context import RunContext
 from schemas.errors import InvariantBroken, PlanInvalid
 from schemas.plan import Plan, parse_draft
 from schemas.state import TaskState, latest
+from tools.results import clean_text
 
 HOW = 'answer {"decision": "approve"}, {"decision": "edit", "plan": {...}}, {"decision": "revise", "feedback": "..."} or {"decision": "cancel"}'
 
@@ -42,7 +44,8 @@ def make_approve(parts: Parts) -> Node:
 
 def question(plan: Plan, state: TaskState, parts: Parts, error: str | None) -> dict[str, Any]:
     """Return the interrupt's value: the plan, its fingerprint, what it comes to, and why the last answer was not taken."""
-    cost = forecast(plan, state["limits"], state["evidence"])
+    left = tool_budget_left(state["limits"], state["usage"])
+    cost = forecast(plan, state["limits"], state["evidence"], left)
     return {
         "kind": "approve",
         "plan": plan.model_dump(mode="json"),
@@ -77,7 +80,11 @@ def decide(answer: Any, plan: Plan, state: TaskState, parts: Parts) -> dict[str,
             ran = next(
                 (p for p in state["plans"] if state["evidence"] and p.version == plan.parent_version), plan
             )
-            return {"feedback": [*state["feedback"], data["feedback"][:2000]], "approved": None, "plan": ran}
+            return {
+                "feedback": [*state["feedback"], clean_text(data["feedback"])[:2000]],
+                "approved": None,
+                "plan": ran,
+            }
         case "cancel":
             return {"stop_reason": "plan_rejected", "approved": None}
         case _:
@@ -90,10 +97,13 @@ def edited(raw: Any, plan: Plan, state: TaskState, parts: Parts) -> dict[str, An
     if isinstance(raw, Mapping):
         raw = {key: value for key, value in cast("Mapping[str, Any]", raw).items() if key not in sealed}
     current = {step.id for step in plan.steps}
-    retired = set(all_steps(state["plans"])) - current
+    known = set(all_steps(state["plans"]))
+    retired = known - current
     max_steps = state["limits"].max_plan_steps
     try:
-        draft = parse_draft(raw, tools=parts.registry.names(), max_steps=max_steps, taken=retired)
+        draft = parse_draft(
+            raw, tools=parts.registry.names(), max_steps=max_steps, taken=retired, replaceable=known
+        )
     except PlanInvalid as error:
         return str(error)
     if not draft.steps:
@@ -108,7 +118,8 @@ def edited(raw: Any, plan: Plan, state: TaskState, parts: Parts) -> dict[str, An
         created_by="human",
         reason="edited by a person",
     )
-    return {"plan": new, "plans": [*state["plans"], new], "approved": new.fingerprint}
+    update = {"plan": new, "plans": [*state["plans"], new], "approved": new.fingerprint}
+    return update if state["evidence"] else update | {"max_replans": allowed_replans(new, state)}
 
 
 def changed_passed_steps(steps: Any, plan: Plan, state: TaskState) -> list[str]:

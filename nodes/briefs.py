@@ -65,7 +65,7 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
             for s, e in passed
         ],
         "gaps": [gap.model_dump(mode="json") for gap in review.gaps] if review else [],
-        "tried": [_tried(s, e) for s, e in open_failures(state["plans"], state["evidence"])],
+        "tried": [_tried(steps[i], e) for i, e in records.items() if not e.passed and i in steps],
         "taken_ids": list(steps),
         "feedback": state["feedback"],
         "tools": registry.describe(),
@@ -91,9 +91,9 @@ def _tried(step: Step, record: Evidence) -> dict[str, Any]:
 def reviewer_brief(state: TaskState, plan: Plan) -> dict[str, Any]:
     """Return the reviewer's view: each step's criteria and evidence."""
     records = latest(state["evidence"])
-    steps = {s.id: s for s in plan.steps} | {
-        s.id: s for s, _ in open_failures(state["plans"], state["evidence"])
-    }
+    open_steps = {s.id: s for s, _ in open_failures(state["plans"], state["evidence"])}
+    passed = {i: s for i, s in all_steps(state["plans"]).items() if i in records and records[i].passed}
+    steps = passed | {s.id: s for s in plan.steps} | open_steps
     return {
         "objective": state["objective"],
         "goal": plan.goal,

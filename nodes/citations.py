@@ -1,17 +1,25 @@
 """Citations in the answer: code checks each one, numbers them, and removes what no tool returned."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.evidence import Evidence, Gap, Source
 
 _BRACKETS = re.compile(
-    r"(?P<image>!?)[\[【](?P<inside>[^\[\]【】\n]{1,300})[\]】](?P<link>\([^()\s]*(?:\s+\"[^\"]*\")?\))?"
+    r"(?P<image>!?)[\[【](?P<inside>[^\[\]【】\n]{1,300})[\]】]"
+    r"(?P<link>\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\s?\))?"
 )
-_URL = re.compile(r"<?\b(?:https?://|www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
+_URL = re.compile(r"(?i)<?\b(?:(?:https?|ftp)://|www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
 _LABEL = re.compile(r"(?i)^(?:sources?|refs?|references?|citations?|cite|来源|参考)[\s:：]+(?=\S)")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]+`)", re.DOTALL)
+# A citation that has been checked: characters of no meaning, so that it is not read again.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_NO_MARKS = str.maketrans("", "", _OPEN + _CLOSE)
+_MARKED = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_NO_BRACKETS = str.maketrans("[]【】", "()()")
+MAX_ROUNDS = 5
+MAX_DROPPED_NAMED = 50
 _INDEXED = re.compile(r"[\w)\]]\Z")
 _TOKEN = re.compile(r"\^?[\w][\w.:#/@+-]*")
 TEXTS = {
@@ -36,6 +44,18 @@ TEXTS = {
         "finding": "已查明：",
     },
 }
+_OWN_TITLES = "|".join(
+    re.escape(title)
+    for title in (
+        "References",
+        "参考文献",
+        "参考来源",
+        *(t[key] for t in TEXTS.values() for key in ("sources", "gaps")),
+    )
+)
+_OWN_LISTS = re.compile(
+    rf"(?ims)^[ \t]*(?:#{{1,6}}[ \t]*|\*\*)(?:{_OWN_TITLES})[ \t:：]*(?:\*\*)?[ \t#:：]*$.*?(?=^[ \t]*#{{1,6}}[ \t]|\Z)"
+)
 
 
 @dataclass
@@ -60,48 +80,81 @@ def check_citations(text: str, known: Sequence[Source]) -> Checked:
         text: cites [n] (1-based in `known`), source ids, or URLs; also several in one pair of brackets.
         known: the numbered sources.
     """
-    checked = Checked(text)
-    # Numbers win: they are what the writer was shown, and a tool may have named its sources "1" and "2".
-    by_name = {source.id: source for source in known}
-    by_name |= {str(n): source for n, source in enumerate(known, start=1)}
-    locators = {source.locator: source for source in known}
+    check = _Check(known)
+    text = without_own_lists(text).translate(_NO_MARKS)
+    parts = _CODE.split(text)  # every second part is code, where a[0] is no citation
+    parts[::2] = [_tidy(check.text(part)) for part in parts[::2]]
+    parts[1::2] = [check.text(part, code=True) for part in parts[1::2]]
+    return Checked(_MARKED.sub(r"[\1]", "".join(parts)).strip(), check.sources, list(check.dropped))
 
-    def number(source: Source) -> str:
-        if source not in checked.sources:
-            checked.sources.append(source)
-        return f"[{checked.sources.index(source) + 1}]"
 
-    def drop(name: str) -> str:
-        if name not in checked.dropped:
-            checked.dropped.append(name)
+def without_own_lists(text: str) -> str:
+    """Return a text without sections that pretend to be the lists of sources and gaps, which code appends."""
+    return _OWN_LISTS.sub("", text)
+
+
+class _Check:
+    """The citations of one text, while they are read.
+
+    Attributes:
+        sources: those cited, in order of first use; dropped: what was cited and is unknown.
+    """
+
+    def __init__(self, known: Sequence[Source]) -> None:
+        # Numbers win: they are what the writer was shown, and a tool may have named its sources "1" and "2".
+        self._names = {source.id: source for source in known}
+        self._names |= {str(n): source for n, source in enumerate(known, start=1)}
+        self._locators = {source.locator: source for source in known}
+        self._numbers: dict[str, int] = {}
+        self.sources: list[Source] = []
+        self.dropped: dict[str, None] = {}
+
+    def text(self, text: str, *, code: bool = False) -> str:
+        """Return a text with every citation as a mark, and without what is unknown.
+
+        What is removed may leave a citation behind ("[[s9]9]"), so it is read until nothing is found any more.
+        """
+        brackets = self._in_code if code else self._brackets
+        for _ in range(MAX_ROUNDS):
+            before = text
+            text = _URL.sub(self._url, _BRACKETS.sub(brackets, text))
+            if text == before:
+                return text
+        return text.translate(_NO_BRACKETS)
+
+    def _mark(self, source: Source) -> str:
+        number = self._numbers.setdefault(source.id, len(self._numbers) + 1)
+        if number > len(self.sources):
+            self.sources.append(source)
+        return f"{_OPEN}{number}{_CLOSE}"
+
+    def _drop(self, name: str) -> str:
+        self.dropped[name] = None
         return ""
 
-    def brackets(match: re.Match[str]) -> str:
-        inside, link = match["inside"], (match["link"] or "").strip("()").split(" ")[0]
+    def _brackets(self, match: re.Match[str]) -> str:
+        inside, link = match["inside"], (match["link"] or "")[1:-1].split(" ")[0]
         if link:
-            return f"{inside} {number(locators[link])}" if link in locators else inside + drop(link)
+            known = self._locators.get(link)
+            return f"{inside} {self._mark(known)}" if known else inside + self._drop(link)
         names = [n.lstrip("^") for n in re.split(r"[,，;；、]\s*|\s+", _LABEL.sub("", inside.strip())) if n]
-        if not _is_citation(inside, names, by_name):
+        if not _is_citation(inside, names, self._names):
             return match[0]
-        return "".join(number(by_name[n]) if n in by_name else drop(n) for n in names)
+        return "".join(self._mark(self._names[n]) if n in self._names else self._drop(n) for n in names)
 
-    def url(match: re.Match[str]) -> str:
-        address = match[0].strip("<>").rstrip(".,;:!?")
-        tail = match[0].strip("<>")[len(address) :]
-        return (number(locators[address]) if address in locators else drop(address)) + tail
+    def _in_code(self, match: re.Match[str]) -> str:
+        before = match.string[max(0, match.start() - 1) : match.start()]
+        return match[0] if _INDEXED.search(before) else self._brackets(match)
 
-    def in_code(match: re.Match[str]) -> str:
-        return match[0] if _INDEXED.search(match.string[: match.start()]) else brackets(match)
-
-    parts = _CODE.split(text)  # every second part is code, where a[0] is no citation
-    parts[::2] = [_tidy(_URL.sub(url, _BRACKETS.sub(brackets, part))) for part in parts[::2]]
-    parts[1::2] = [_URL.sub(url, _BRACKETS.sub(in_code, part)) for part in parts[1::2]]
-    checked.text = "".join(parts).strip()
-    return checked
+    def _url(self, match: re.Match[str]) -> str:
+        whole = match[0].strip("<>")
+        address = whole.rstrip(".,;:!?")
+        known = self._locators.get(address)
+        return (self._mark(known) if known else self._drop(address)) + whole[len(address) :]
 
 
 def _tidy(text: str) -> str:
-    text = re.sub(r"[ \t]+([.,;:!?。，；：！？])", r"\1", text)
+    text = re.sub(r"(?<![ \t])[ \t]+([.,;:!?。，；：！？])", r"\1", text)
     return re.sub(r"(?<=\S)[ \t]{2,}(?=\S)", " ", text)
 
 
@@ -120,8 +173,21 @@ def plain_answer(findings: Sequence[Evidence], known: Sequence[Source], language
     lines = [texts["finding"]]
     for record in findings:
         cites = "".join(f"[{numbers[i]}]" for i in record.source_ids if i in numbers)
-        lines.append(f"- {record.summary} {cites or '(' + texts['reasoning'] + ')'}")
+        summary = _numbered(without_own_lists(record.summary).strip(), record.source_ids, numbers)
+        lines.append(f"- {summary} {cites or '(' + texts['reasoning'] + ')'}")
     return "\n".join(lines)
+
+
+def _numbered(summary: str, ids: Sequence[str], numbers: Mapping[str, int]) -> str:
+    """Return a summary with the step's own ids as numbers; a worker's other numbers in brackets point to nothing."""
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        if name in ids and name in numbers:
+            return f"[{numbers[name]}]"
+        return f"({name})" if name.isdigit() else match[0]
+
+    return re.sub(r"[\[【]([^\[\]【】\n]{1,200})[\]】]", replaced, summary)
 
 
 def compose(
@@ -141,15 +207,26 @@ def compose(
         lines = [f"{n}. {_source_line(source)}" for n, source in enumerate(checked.sources, start=1)]
         parts.append(f"## {texts['sources']}\n\n" + "\n".join(lines))
     if checked.dropped:
-        parts.append(f"{texts['dropped']}: " + ", ".join(f"`{name[:200]}`" for name in checked.dropped))
+        parts.append(f"{texts['dropped']}: " + _named(checked.dropped))
     if reasoned:
-        lines = [f"- {_one_line(record.summary)[:300]}" for record in reasoned]
+        lines = [f"- {_plain(record.summary)[:300]}" for record in reasoned]
         parts.append(f"## {texts['reasoned']}\n\n" + "\n".join(lines))
     if assumptions:
-        parts.append(f"## {texts['assumptions']}\n\n" + "\n".join(f"- {a}" for a in assumptions))
+        parts.append(f"## {texts['assumptions']}\n\n" + "\n".join(f"- {_plain(a)}" for a in assumptions))
     if gaps:
-        parts.append(f"## {texts['gaps']}\n\n" + "\n".join(f"- {gap.description}" for gap in gaps))
+        parts.append(f"## {texts['gaps']}\n\n" + "\n".join(f"- {_plain(gap.description)}" for gap in gaps))
     return "\n\n".join(part for part in parts if part.strip())
+
+
+def _named(dropped: Sequence[str]) -> str:
+    names = ", ".join(f"`{name[:200].replace('`', chr(39))}`" for name in dropped[:MAX_DROPPED_NAMED])
+    more = len(dropped) - MAX_DROPPED_NAMED
+    return f"{names} (+{more})" if more > 0 else names
+
+
+def _plain(text: str) -> str:
+    """Return words for a list that code makes: on one line, with nothing in them that reads as a citation or a link."""
+    return _URL.sub(r"`\g<0>`", _one_line(text).replace("`", "'").translate(_NO_BRACKETS))
 
 
 def _one_line(text: str) -> str:

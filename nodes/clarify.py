@@ -7,6 +7,7 @@ from langgraph.types import interrupt
 
 from nodes.parts import QuietNode
 from schemas.state import TaskState
+from tools.results import clean_text
 
 MAX_ROUNDS = 2
 MAX_ANSWER_CHARS = 2000
@@ -41,8 +42,9 @@ def read_answers(given: Any, questions: list[str]) -> dict[str, str] | str:
     named = {str(key).strip(): value for key, value in cast("Mapping[Any, Any]", answers).items()}
     taken: dict[str, str] = {}
     for number, question in enumerate(questions, start=1):
-        value = named.pop(question.strip(), None) or named.pop(str(number), None) or ""
+        values = [named.pop(question.strip(), None), named.pop(str(number), None), taken.get(question)]
+        value = next((value for value in values if value is not None), "")
         if not isinstance(value, str | int | float | bool):
             return f"the answer to question {number} is not text"
-        taken[question] = str(value)[:MAX_ANSWER_CHARS]
+        taken[question] = clean_text(str(value)).strip()[:MAX_ANSWER_CHARS]
     return f"there is no such question: {', '.join(map(repr, named))[:300]}" if named else taken

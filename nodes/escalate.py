@@ -9,6 +9,7 @@ from nodes.parts import QuietNode
 from nodes.verdict import asking_steps
 from schemas.errors import InputError
 from schemas.state import TaskState
+from tools.results import clean_text
 
 HOW = (
     'answer {"decision": "accept"}, {"decision": "extend", "tool_calls": 0, "replans": 0, "seconds": 0}, '
@@ -58,7 +59,7 @@ def decide(answer: Any, state: TaskState) -> dict[str, Any] | str:
             return _extended(data, state)
         case "hint" if isinstance(data.get("hint"), str) and data["hint"].strip():
             most = max(state["max_replans"], state["replan_count"] + 1)
-            feedback = [*state["feedback"], data["hint"][:2000]]
+            feedback = [*state["feedback"], clean_text(data["hint"])[:2000]]
             return {"feedback": feedback, "max_replans": most, "stop_reason": None}
         case _:
             return HOW
@@ -66,15 +67,11 @@ def decide(answer: Any, state: TaskState) -> dict[str, Any] | str:
 
 def _extended(data: dict[str, Any], state: TaskState) -> dict[str, Any] | str:
     amounts = {key: data.get(key, 0) for key in ("tool_calls", "replans", "seconds")}
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in amounts.values()):
-        return "tool_calls, replans and seconds are numbers"
+    kinds = {"tool_calls": int, "replans": int, "seconds": int | float}
+    if not all(isinstance(amounts[k], kinds[k]) and not isinstance(amounts[k], bool) for k in kinds):
+        return "tool_calls and replans are whole numbers, seconds a number"
     try:
-        more = extension(
-            state,
-            tool_calls=int(amounts["tool_calls"]),
-            replans=int(amounts["replans"]),
-            seconds=amounts["seconds"],
-        )
+        more = extension(state, **amounts)
     except InputError as error:
         return str(error)
     return more.update

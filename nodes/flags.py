@@ -26,14 +26,15 @@ def flag_claims(
     Returns:
         What was flagged, each once.
     """
-    whole = {source.id: _text(source, texts) for source in [*known, *checked.sources]}
-    everything = Texts(whole.values())
+    # Each source is read once: an answer may have hundreds of sentences, a source megabytes.
+    whole = {source.id: Texts([_text(source, texts)]) for source in {s.id: s for s in known}.values()}
+    everything = Texts.joined(whole.values())
     flagged: list[str] = []
     pieces: list[str] = []
     for piece in sentences(checked.text):
         cited = [int(n) for n in _CITED.findall(piece)]
         sources = [checked.sources[n - 1] for n in cited if 0 < n <= len(checked.sources)]
-        against = Texts([whole[s.id] for s in sources]) if sources else everything
+        against = Texts.joined(whole[s.id] for s in sources) if sources else everything
         wrong = list(dict.fromkeys(against.unsupported(piece)))
         flagged += [claim for claim in wrong if claim not in flagged]
         pieces.append(_marked(piece, wrong, language))

@@ -66,10 +66,12 @@ def waves(plan: Plan) -> list[list[str]]:
     ]
 
 
-def forecast(plan: Plan, limits: RunLimits, evidence: Sequence[Evidence] = ()) -> Forecast:
+def forecast(
+    plan: Plan, limits: RunLimits, evidence: Sequence[Evidence] = (), budget_left: int | None = None
+) -> Forecast:
     """Return what a plan comes to at worst; steps that have passed cost nothing more.
 
-    Seconds come from the step's timeout, or, where the run has finished steps, from the slowest of those.
+    Of the tool runs there are at most `budget_left`; None = the run's whole budget. Seconds come from the step's timeout, or, where the run has finished steps, from the slowest of those.
     """
     passed = {e.step_id for e in evidence if e.passed}
     history = [
@@ -84,7 +86,7 @@ def forecast(plan: Plan, limits: RunLimits, evidence: Sequence[Evidence] = ()) -
         waves=waves(plan),
         critical_path=path,
         critical_seconds=length,
-        tool_calls=min(tool_calls, limits.total_tool_budget),
+        tool_calls=min(tool_calls, limits.total_tool_budget if budget_left is None else budget_left),
         model_calls=sum(_model_calls(s, limits) for s in open_steps),
     )
 
@@ -95,12 +97,18 @@ def _seconds(step: Step, limits: RunLimits, usual: float | None) -> float:
         if limits.step_timeout_cap is None
         else min(step.timeout_seconds, limits.step_timeout_cap)
     )
-    return cap if usual is None else min(cap, usual)
+    return attempts(step) * (cap if usual is None else min(cap, usual))
+
+
+def attempts(step: Step) -> int:
+    """Return how often a step may be tried. Its tool budget is for all attempts together."""
+    return 2 if step.on_failure == "retry" else 1
 
 
 def _model_calls(step: Step, limits: RunLimits) -> int:
     # One for each tool run, and three tries of the Finding.
-    return min(limits.max_model_calls_per_step, 3 + (step.tool_budget if wants_tools(step) else 0))
+    once = min(limits.max_model_calls_per_step, 3 + (step.tool_budget if wants_tools(step) else 0))
+    return attempts(step) * once
 
 
 def critical_path(plan: Plan, seconds: Mapping[str, float]) -> tuple[list[str], float]:
@@ -115,7 +123,11 @@ def critical_path(plan: Plan, seconds: Mapping[str, float]) -> tuple[list[str], 
 
 
 def lint(
-    plan: Plan, limits: RunLimits, writers: Sequence[str] = (), passed: Mapping[str, str] | None = None
+    plan: Plan,
+    limits: RunLimits,
+    writers: Sequence[str] = (),
+    passed: Mapping[str, str] | None = None,
+    budget_left: int | None = None,
 ) -> list[str]:
     """Return one line for each thing that is allowed, but probably not meant.
 
@@ -124,6 +136,7 @@ def lint(
         limits: of the run.
         writers: names of the tools that change something.
         passed: tasks of steps that have passed, by id.
+        budget_left: tool runs that the run may still make; None = all.
     """
     ancestors = _ancestors(plan)
     lines = [*_redundant(plan, ancestors), *_vague(plan), *_conflicts(plan, ancestors, writers)]
@@ -133,10 +146,10 @@ def lint(
         if old is not None and old != step.id:
             lines.append(f"{step.id} repeats the work of {old}, which has passed")
     wanted = sum(s.tool_budget for s in plan.steps if wants_tools(s) and s.id not in (passed or {}))
-    if wanted > limits.total_tool_budget:
-        lines.append(
-            f"the steps ask for {wanted} tool runs, the run has {limits.total_tool_budget}: some will wait or end short"
-        )
+    left = limits.total_tool_budget if budget_left is None else budget_left
+    if wanted > left:
+        has = f"{left} left" if left < limits.total_tool_budget else str(left)
+        lines.append(f"the steps ask for {wanted} tool runs, the run has {has}: some will wait or end short")
     return lines
 
 
@@ -171,7 +184,7 @@ def _vague(plan: Plan) -> list[str]:
 def _is_vague(criterion: str) -> bool:
     text = criterion.casefold().strip(" .。!！")
     if any("\u4e00" <= c <= "\u9fff" for c in text):
-        return text in VAGUE or len(text) <= 2
+        return len(text) <= 2 or (len(text) <= 6 and any(text.endswith(word) for word in VAGUE))
     found = text.replace(",", " ").split()
     return len(found) <= 1 or (len(found) <= 4 and any(word in VAGUE for word in found))
 

@@ -1,10 +1,8 @@
 """What the nodes are built from: models, tools, stores, clocks. Everything from outside comes in here."""
 
-import asyncio
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -16,10 +14,12 @@ from pydantic import BaseModel
 
 from agents.checks import StepVerifier
 from agents.models import ResolvedModels
+from nodes.dataflow import Flows
+from nodes.slots import StepSlots
 from schemas.context import RunContext
 from schemas.evidence import Evidence
 from schemas.plan import Plan
-from schemas.state import StepTask, TaskState
+from schemas.state import LaneTask, TaskState
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
 
@@ -44,44 +44,16 @@ class QuietNode(Protocol):
         ...
 
 
-class StepNode(Protocol):
-    """The node that `Send` starts: reads one step's task."""
+class LaneNode(Protocol):
+    """The node that `Send` starts."""
 
-    async def __call__(self, state: StepTask, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
-        """Run the step."""
+    async def __call__(self, state: LaneTask, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        """Run the lane."""
         ...
 
 
 async def sweep_nothing(thread_id: str) -> None:
     """Keep everything: used where the checkpointer is the application's own."""
-
-
-class StepSlots:
-    """At most `limit` steps of one thread at work at once; and one lock per thread for tools that change something.
-
-    LangGraph's max_concurrency is set by the caller's config; this is the run's own limit, whoever calls.
-    """
-
-    def __init__(self) -> None:
-        self._slots: dict[tuple[int, str, int], tuple[asyncio.Semaphore, list[int]]] = {}
-        self._locks: dict[tuple[int, str], asyncio.Lock] = {}
-
-    @asynccontextmanager
-    async def slot(self, thread_id: str, limit: int) -> AsyncGenerator[asyncio.Lock]:
-        """Wait for a place; yield the thread's lock for tools that change something."""
-        loop = id(asyncio.get_running_loop())
-        key = (loop, thread_id, limit)
-        semaphore, users = self._slots.setdefault(key, (asyncio.Semaphore(limit), [0]))
-        lock = self._locks.setdefault((loop, thread_id), asyncio.Lock())
-        users[0] += 1
-        try:
-            async with semaphore:
-                yield lock
-        finally:
-            users[0] -= 1
-            if not users[0]:
-                self._slots.pop(key, None)
-                self._locks.pop((loop, thread_id), None)
 
 
 @dataclass(frozen=True)
@@ -102,6 +74,7 @@ class Parts:
     verify_goal: GoalVerifier | None = None
     sweep: Callable[[str], Awaitable[None]] = sweep_nothing
     slots: StepSlots = field(default_factory=StepSlots)
+    flows: Flows = field(default_factory=Flows)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
 
@@ -114,6 +87,17 @@ def emitter(write: Writer) -> Emit:
 def thread_id() -> str:
     """Return the thread id of the run that the calling node belongs to, or "" where there is no thread."""
     return str(get_config().get("configurable", {}).get("thread_id", ""))
+
+
+def can_wait() -> bool:
+    """Return whether the run is kept somewhere, so that it can pause for a person and go on later."""
+    # The only place that knows: an Agent Server brings its checkpointer along with the call.
+    return get_config().get("configurable", {}).get("__pregel_checkpointer") is not None
+
+
+def finished_root(thread_id: str) -> tuple[str, ...]:
+    """Return the Store namespace of the steps that a thread's running supersteps have finished."""
+    return ("planweave", "finished", ledger_root(thread_id)[-1])
 
 
 def ledger_root(thread_id: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """plan: take up the objective, start clean, and write a valid Plan, or questions for a person."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,8 +10,8 @@ from langgraph.types import Overwrite
 from nodes.briefs import language_of, planner_brief, request
 from nodes.clarify import MAX_ROUNDS
 from nodes.lint import lint
-from nodes.parts import Emit, Node, Parts, emitter, thread_id
-from nodes.readiness import seconds_left
+from nodes.parts import Emit, Node, Parts, can_wait, emitter
+from nodes.readiness import seconds_left, tool_budget_left
 from nodes.roles import RoleAnswer, ask_role, plan_schema
 from nodes.shortcut import shortcut
 from nodes.verdict import all_steps, choose_max_replans
@@ -18,9 +19,11 @@ from schemas.context import RunContext
 from schemas.errors import PlanInvalid
 from schemas.events import PlanReady, RunStarted
 from schemas.evidence import Review, Usage
-from schemas.plan import CreatedBy, Plan, PlanDraft, parse_draft
+from schemas.plan import MAX_LINE_CHARS, CreatedBy, Plan, PlanDraft, parse_draft
 from schemas.state import TaskState
 
+# A run that is kept nowhere cannot wait for an answer.
+ALONE = {"questions": "assume", "on_gaps": "finish"}
 UNANSWERED = {"en": "No answer was given to: ", "zh": "没有得到回答："}
 
 
@@ -39,7 +42,7 @@ def make_plan(parts: Parts) -> Node:
         if draft is not None:
             return update | accepted(now, parts, draft, "shortcut", emit)
         answer = await ask_planner(parts, now)
-        while answer.value is not None and not answer.value.steps and not can_ask(now):
+        while answer.value is not None and not answer.value.steps and now["choices"].questions == "assume":
             now["answers"] = [*now["answers"], dict.fromkeys(answer.value.questions, "")]
             spent = answer.usage
             answer = await ask_planner(parts, now)
@@ -64,17 +67,13 @@ async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
     """Ask the planner for a plan that this run could carry out, or, in the first rounds, for questions."""
     limits = state["limits"]
     may_ask = len(state["answers"]) < MAX_ROUNDS
+    earlier = list(all_steps(state["plans"]))
     schema = plan_schema(
-        lambda raw: runnable_draft(raw, parts.registry.names(), limits.max_plan_steps, may_ask)
+        lambda raw: runnable_draft(raw, parts.registry.names(), limits.max_plan_steps, may_ask, earlier)
     )
     messages = request("planner", planner_brief(state, parts.registry), limits.max_request_chars)
     left = seconds_left(limits, state["evidence"], state["usage"])
     return await ask_role(parts, parts.models.planner, schema, messages, left)
-
-
-def can_ask(state: TaskState) -> bool:
-    """Return whether the planner's questions go to a person: one is wanted, and the thread can wait for the answer."""
-    return state["choices"].questions == "ask" and bool(thread_id())
 
 
 def plain(value: Any) -> Any:
@@ -82,12 +81,12 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, Overwrite) else value
 
 
-def fresh_state(state: TaskState, context: RunContext) -> dict[str, Any]:
+def fresh_state(state: TaskState, choices: RunContext) -> dict[str, Any]:
     """Return the update that clears what an earlier run of this thread has left."""
     return {
         "planned_run_id": state["run_id"],
-        "choices": context,
-        "limits": context.limits,
+        "choices": choices if can_wait() else choices.model_copy(update=ALONE),
+        "limits": choices.limits,
         "plan": None,
         "plans": [],
         "approved": None,
@@ -108,9 +107,11 @@ def fresh_state(state: TaskState, context: RunContext) -> dict[str, Any]:
     }
 
 
-def runnable_draft(raw: Any, tools: list[str], max_steps: int, may_ask: bool) -> PlanDraft:
+def runnable_draft(
+    raw: Any, tools: list[str], max_steps: int, may_ask: bool, earlier: Sequence[str]
+) -> PlanDraft:
     """Validate a first plan; without steps it must be questions, while they may still be asked."""
-    draft = parse_draft(raw, tools=tools, max_steps=max_steps)
+    draft = parse_draft(raw, tools=tools, max_steps=max_steps, replaceable=earlier)
     if not draft.steps and not may_ask:
         raise PlanInvalid(["questions: no more can be asked; plan the steps, and state what you assume"])
     return draft
@@ -123,7 +124,7 @@ def accepted(
     plans = state["plans"]
     plan = Plan(
         **draft.model_dump(exclude={"goal", "assumptions", "questions"}),
-        assumptions=[*draft.assumptions, *unanswered(state)][:20],
+        assumptions=[*draft.assumptions, *unanswered(state, draft)][:20],
         goal=draft.goal or state["objective"][:2000],
         version=len(plans) + 1,
         parent_version=plans[-1].version if plans else None,
@@ -131,21 +132,25 @@ def accepted(
         reason=state["feedback"][-1] if state["feedback"] else "",
     )
     emit(plan_ready(plan, lint_of(plan, state, parts)))
+    return {"plan": plan, "plans": [*plans, plan], "max_replans": allowed_replans(plan, state)}
+
+
+def allowed_replans(plan: Plan, state: TaskState) -> int:
+    """Return how often a first plan may be repaired: as the caller says, never in mode react, else as derived."""
     limits = state["limits"]
-    derived = choose_max_replans(len(plan.steps), limits.total_tool_budget - state["usage"].tool_calls)
-    return {
-        "plan": plan,
-        "plans": [*plans, plan],
-        "max_replans": derived if limits.max_replans is None else limits.max_replans,
-    }
+    if limits.max_replans is not None:
+        return limits.max_replans
+    if state["choices"].mode == "react":
+        return 0
+    return choose_max_replans(len(plan.steps), limits.total_tool_budget - state["usage"].tool_calls)
 
 
-def unanswered(state: TaskState) -> list[str]:
-    """Return one assumption for each question that nobody answered."""
+def unanswered(state: TaskState, draft: PlanDraft) -> list[str]:
+    """Return one assumption for each question that nobody answered, or that came together with the steps."""
     words = UNANSWERED[language_of(state["objective"])]
-    return [
-        words + question for answers in state["answers"] for question, text in answers.items() if not text
-    ]
+    asked = [question for answers in state["answers"] for question, text in answers.items() if not text]
+    lines = ((words + question)[:MAX_LINE_CHARS] for question in [*asked, *draft.questions])
+    return list(dict.fromkeys(lines))
 
 
 def lint_of(plan: Plan, state: TaskState, parts: Parts) -> list[str]:
@@ -154,7 +159,8 @@ def lint_of(plan: Plan, state: TaskState, parts: Parts) -> list[str]:
     writers = [name for name in registry.names() if registry.spec(name).permission != "read"]
     steps = all_steps(state["plans"])
     passed = {e.step_id: steps[e.step_id].task for e in state["evidence"] if e.passed and e.step_id in steps}
-    return lint(plan, state["limits"], writers, passed)
+    left = tool_budget_left(state["limits"], state["usage"])
+    return lint(plan, state["limits"], writers, passed, left)
 
 
 def plan_ready(plan: Plan, lint: list[str]) -> PlanReady:

@@ -63,7 +63,15 @@ def _tries_again(step: Step, record: Evidence, evidence: Sequence[Evidence]) -> 
     tries = sum(e.step_id == step.id and e.plan_version == record.plan_version for e in evidence)
     if record.passed or tries > 1 or record.finished_at == record.started_at or record.error_type in FINAL:
         return False
+    if wants_tools(step) and tool_runs_left(step, evidence) == 0:
+        return False
     return step.on_failure == "retry" or (record.error_type == "transient" and record.tool_calls == 0)
+
+
+def tool_runs_left(step: Step, evidence: Sequence[Evidence]) -> int:
+    """Return the tool runs of a step's budget that its earlier attempts have left."""
+    used = sum(record.tool_calls for record in evidence if record.step_id == step.id)
+    return max(0, step.tool_budget - used) if wants_tools(step) else 0
 
 
 def wants_tools(step: Step) -> bool:
@@ -126,46 +134,84 @@ def ready_steps(plan: Plan, done: Mapping[str, Evidence], skipped: Mapping[str, 
     return [s for s in open_steps if all(d in done for d in s.depends_on)]
 
 
-def next_wave(plan: Plan, evidence: Sequence[Evidence], usage: Usage, limits: RunLimits) -> Wave:
+def next_wave(
+    plan: Plan,
+    evidence: Sequence[Evidence],
+    usage: Usage,
+    limits: RunLimits,
+    running: Mapping[str, int] | None = None,
+    left: float | None = None,
+) -> Wave:
     """Decide what starts now.
 
-    A step starts with its whole tool budget, or waits until running steps give theirs back; when nothing else
-    starts, the first one starts with what is left.
+    A step starts with its whole tool budget, or waits until running steps give theirs back; when nothing runs and
+    nothing else starts, the first one starts with what is left. Where not all may start, the longest way goes first.
+
+    Args:
+        plan: in force.
+        evidence: all there is.
+        usage: all that finished work has spent.
+        limits: of the run.
+        running: steps at work, with their reserved tool runs.
+        left: seconds before the deadline; None = computed from evidence and usage.
     """
-    wave = _wave(plan, settled(plan, evidence), evidence, usage, limits)
-    if wave.grants:
+    running = running or {}
+    left = seconds_left(limits, evidence, usage) if left is None else left
+    wave = _wave(plan, settled(plan, evidence), evidence, usage, limits, running, left)
+    if wave.grants or running:
         return wave
     # Where no second attempt can start, the first one's record stands.
-    return _wave(plan, recorded(plan, evidence), evidence, usage, limits)
+    return _wave(plan, recorded(plan, evidence), evidence, usage, limits, running, left)
 
 
 def _wave(
-    plan: Plan, done: Mapping[str, Evidence], evidence: Sequence[Evidence], usage: Usage, limits: RunLimits
+    plan: Plan,
+    done: Mapping[str, Evidence],
+    evidence: Sequence[Evidence],
+    usage: Usage,
+    limits: RunLimits,
+    running: Mapping[str, int],
+    left: float,
 ) -> Wave:
     skipped = skipped_steps(plan, done)
-    ready = ready_steps(plan, done, skipped)
-    if seconds_left(limits, evidence, usage) <= 0:
+    ready = [step for step in ready_steps(plan, done, skipped) if step.id not in running]
+    if left <= 0:
         return Wave([], skipped, {s.id: "deadline" for s in ready})
     if tokens_left(limits, usage) == 0:
         return Wave([], skipped, {s.id: "max_tokens" for s in ready})
-    started = sum(e.finished_at > e.started_at for e in evidence)
-    room = limits.max_attempted_steps - started
+    room = limits.max_attempted_steps - len(running) - sum(e.finished_at > e.started_at for e in evidence)
     if room <= 0:
         return Wave([], skipped, {s.id: "attempted_steps" for s in ready})
-    left = tool_budget_left(limits, usage)
-    grants = _full_grants(ready, left)[:room]
-    if not grants and ready and left > 0:
-        grants = [Grant(ready[0], left)]
-    return Wave(grants, skipped, {} if grants else {s.id: "tool_budget" for s in ready})
+    budget = max(0, tool_budget_left(limits, usage) - sum(running.values()))
+    wanted = [Grant(step, tool_runs_left(step, evidence)) for step in ready]
+    grants = _full_grants(wanted, budget)[:room]
+    if not grants and not running and ready and budget > 0:
+        grants = [Grant(ready[0], budget)]
+    waits = bool(grants or running)
+    return Wave(grants, skipped, {} if waits else {s.id: "tool_budget" for s in ready})
 
 
-def _full_grants(ready: Sequence[Step], left: int) -> list[Grant]:
+def remaining_seconds(plan: Plan) -> dict[str, float]:
+    """Return, for each step, the longest way from its start to the plan's end, by timeouts: what to start first."""
+    found: dict[str, float] = {}
+    children = {step.id: [s for s in plan.steps if step.id in s.depends_on] for step in plan.steps}
+
+    def way(step: Step) -> float:
+        if step.id not in found:
+            found[step.id] = step.timeout_seconds + max((way(c) for c in children[step.id]), default=0.0)
+        return found[step.id]
+
+    for step in plan.steps:
+        way(step)
+    return found
+
+
+def _full_grants(wanted: Sequence[Grant], left: int) -> list[Grant]:
     grants: list[Grant] = []
-    for step in ready:
-        want = step.tool_budget if wants_tools(step) else 0
-        if want <= left:
-            grants.append(Grant(step, want))
-            left -= want
+    for grant in wanted:
+        if grant.tool_calls <= left:
+            grants.append(grant)
+            left -= grant.tool_calls
     return grants
 
 

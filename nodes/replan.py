@@ -1,6 +1,6 @@
 """replan: plan only the gaps. What passed is kept and never runs again; ids are never used twice."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
@@ -9,14 +9,14 @@ from pydantic import ValidationError
 from nodes.briefs import replanner_brief, request
 from nodes.parts import Node, Parts, emitter
 from nodes.plan import lint_of, plan_ready
-from nodes.readiness import seconds_left, tool_budget_left
+from nodes.readiness import seconds_left, tool_budget_left, wants_tools
 from nodes.roles import ask_role, plan_schema
 from nodes.schedule import current_plan
 from nodes.verdict import all_steps, open_failures
 from schemas.context import RunContext
 from schemas.errors import PlanInvalid
 from schemas.evidence import Evidence
-from schemas.plan import Plan, PlanDraft, Step, parse_draft, validation_lines
+from schemas.plan import Plan, PlanDraft, Step, parse_draft, raw_steps, validation_lines
 from schemas.state import TaskState, latest
 
 
@@ -55,45 +55,62 @@ def gap_draft(raw: Any, plan: Plan, state: TaskState, parts: Parts) -> PlanDraft
     passed = {i for i, e in records.items() if e.passed}
     if isinstance(raw, dict) and cast("dict[str, Any]", raw).get("steps") == []:
         return PlanDraft(steps=[])
-    draft = parse_draft(
-        raw, tools=parts.registry.names(), max_steps=state["limits"].max_plan_steps, known=passed, taken=steps
-    )
-    problems = [
-        f"step {s.id!r} replaces {s.replaces!r}, which is not a step that failed"
-        for s in draft.steps
-        if s.replaces is not None and (s.replaces not in steps or s.replaces in passed)
-    ]
-    problems += repeated_work(draft.steps, [steps[i] for i in passed if i in steps])
-    left = tool_budget_left(state["limits"], state["usage"])
-    if left == 0 and all(s.tools != [] and s.tool_budget > 0 for s in draft.steps):
-        problems.append("no tool runs are left: plan steps with tools [] only")
-    if not problems:
-        try:
-            next_version(draft.steps, plan, state)
-        except ValidationError as error:
-            problems = validation_lines(error)
-    if problems:
+    problems: list[str] = []
+    draft: PlanDraft | None = None
+    try:
+        draft = parse_draft(
+            raw,
+            tools=parts.registry.names(),
+            max_steps=state["limits"].max_plan_steps,
+            known=passed,
+            taken=steps,
+            replaceable=set(records) - passed,
+        )
+    except PlanInvalid as error:
+        problems += error.problems
+    problems += repeated_work(raw_steps(raw), [steps[i] for i in passed if i in steps])
+    if draft is not None:
+        problems += budget_problems(draft.steps, state) or merge_problems(draft.steps, plan, state)
+    if problems or draft is None:
         raise PlanInvalid(problems)
     return draft
 
 
-def repeated_work(new: Sequence[Step], passed: Sequence[Step]) -> list[str]:
-    """Return one line for each new step whose task is that of a passed one."""
+def budget_problems(new: Sequence[Step], state: TaskState) -> list[str]:
+    """Return what is wrong with steps that need tools in a run that has none left."""
+    if tool_budget_left(state["limits"], state["usage"]):
+        return []
+    names = ", ".join(repr(step.id) for step in new if wants_tools(step))
+    return [f"no tool runs are left: plan steps with tools [] only, unlike {names}"] if names else []
+
+
+def merge_problems(new: Sequence[Step], plan: Plan, state: TaskState) -> list[str]:
+    """Return what is wrong with the version that new steps would make together with what is kept."""
+    most = state["limits"].max_plan_steps
+    merged = len(merged_steps(new, plan, state))
+    if merged > most:
+        return [f"{len(new)} new steps beside {merged - len(new)} kept ones: at most {most} are allowed"]
+    try:
+        next_version(new, plan, state)
+    except ValidationError as error:
+        return validation_lines(error)
+    return []
+
+
+def repeated_work(new: Sequence[Mapping[str, Any]], passed: Sequence[Step]) -> list[str]:
+    """Return one line for each new step, valid or not, whose task is that of a passed one."""
     tasks = {" ".join(step.task.casefold().split()): step.id for step in passed}
-    found = [(s.id, tasks.get(" ".join(s.task.casefold().split()))) for s in new]
+    found = [(s.get("id"), tasks.get(" ".join(str(s.get("task")).casefold().split()))) for s in new]
     return [f"step {i!r} repeats the passed step {old!r}" for i, old in found if old is not None]
 
 
 def next_version(new: Sequence[Step], plan: Plan, state: TaskState) -> Plan:
-    """Return the next version: passed steps, skipped ones that can run again, and the new ones."""
-    records = latest(state["evidence"])
-    kept = [step for step in plan.steps if step.id in records and records[step.id].passed]
-    carried = carried_steps(new, plan, records, {step.id for step in kept})
+    """Return the next version: passed steps, the new ones, and skipped ones that can run again."""
     gaps = [step.id for step, _ in open_failures(state["plans"], state["evidence"])]
     return Plan(
         goal=plan.goal,
         assumptions=plan.assumptions,
-        steps=[*kept, *new, *carried],
+        steps=merged_steps(new, plan, state),
         version=len(state["plans"]) + 1,
         parent_version=plan.version,
         created_by="replanner",
@@ -101,33 +118,79 @@ def next_version(new: Sequence[Step], plan: Plan, state: TaskState) -> Plan:
     )
 
 
-def carried_steps(
-    new: Sequence[Step], plan: Plan, records: dict[str, Evidence], kept: set[str]
-) -> list[Step]:
-    """Return the skipped steps that nothing replaces, the replaced dependency renamed, while all they need is there."""
-    stand_ins: dict[str, list[str]] = {}
-    for step in new:
+def merged_steps(new: Sequence[Step], plan: Plan, state: TaskState) -> list[Step]:
+    """Return the steps of the next version. What has passed and is not needed gives way where there is no room."""
+    records = latest(state["evidence"])
+    steps = all_steps(lineage(plan, state["plans"]))
+    rest = [*new, *carried_steps(new, steps, records)]
+    kept = [step for i, step in steps.items() if i in records and records[i].passed]
+    needed = {need for step in rest for need in step.depends_on}
+    over = max(0, len(kept) + len(rest) - state["limits"].max_plan_steps)
+    spare = {step.id for step in [s for s in kept if s.id not in needed][:over]}
+    return [*within([s for s in kept if s.id not in spare]), *rest]
+
+
+def lineage(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
+    """Return a version and those it came from, the first one first; versions that a person turned down are not there."""
+    versions = {version.version: version for version in plans}
+    found = [plan]
+    while found[0].parent_version in versions:
+        found.insert(0, versions[found[0].parent_version])
+    return found
+
+
+def within(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps without their dependencies on others: optional steps that failed, or what has given way."""
+    ids = {step.id for step in steps}
+    return [s.model_copy(update={"depends_on": [d for d in s.depends_on if d in ids]}) for s in steps]
+
+
+def stand_ins(steps: Iterable[Step]) -> dict[str, list[str]]:
+    """Return, for each step that is replaced, the ids of those that stand in for it."""
+    found: dict[str, list[str]] = {}
+    for step in steps:
         if step.replaces is not None:
-            stand_ins.setdefault(step.replaces, []).append(step.id)
-    available = (
-        kept | {step.id for step in new} | {s.id for s in plan.steps if s.optional and s.id in records}
-    )
+            found.setdefault(step.replaces, []).append(step.id)
+    return found
+
+
+def renamed_needs(step: Step, replaced: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return what a step depends on, replaced steps renamed; a stand-in may have been replaced in its turn."""
+    needs = list(step.depends_on)
+    for _ in range(len(replaced)):
+        needs = [new for need in needs for new in replaced.get(need, [need])]
+    return list(dict.fromkeys(needs))
+
+
+def carried_steps(
+    new: Sequence[Step], steps: Mapping[str, Step], records: Mapping[str, Evidence]
+) -> list[Step]:
+    """Return the skipped steps that nothing replaces and that can run now, replaced dependencies renamed.
+
+    Args:
+        new: steps of the next version.
+        steps: of all versions up to now, by id.
+        records: the last one of each step.
+    """
+    replaced = stand_ins([*(s for i, s in steps.items() if i in records), *new])
+    there = {s.id for s in new} | {i for i, e in records.items() if e.passed}
+    skipped = [s for i, s in steps.items() if i in records and records[i].skipped_because]
+    pending = [step for step in skipped if step.id not in replaced]
+    needs = {step.id: renamed_needs(step, replaced) for step in pending}
+    failed = {i for i, e in records.items() if i in steps and steps[i].optional and not e.passed}
+    may_lack = failed - {step.id for step in pending}
     carried: list[Step] = []
-    pending = [
-        s for s in plan.steps if s.id in records and records[s.id].skipped_because and s.id not in stand_ins
-    ]
-    progress = True
-    while progress:
-        progress = False
-        for step in list(pending):
-            needs = [n for d in step.depends_on for n in stand_ins.get(d, [d])]
-            if all(need in available for need in needs):
-                carried.append(
-                    step.model_copy(
-                        update={"depends_on": [n for n in dict.fromkeys(needs) if n in available]}
-                    )
-                )
-                available.add(step.id)
-                pending.remove(step)
-                progress = True
+    while pending:
+        ready = [s for s in pending if all(need in there or need in may_lack for need in needs[s.id])]
+        if not ready:  # an optional step that cannot run holds up nobody
+            ready = [step for step in pending if step.optional]
+            may_lack |= {step.id for step in ready}
+        else:
+            for step in ready:
+                present = [need for need in needs[step.id] if need in there]
+                carried.append(step.model_copy(update={"depends_on": present}))
+            there |= {step.id for step in ready}
+        if not ready:
+            break
+        pending = [step for step in pending if step not in ready]
     return carried

@@ -10,7 +10,7 @@ from nodes.parts import Node, Parts, emitter
 from nodes.readiness import seconds_left
 from nodes.roles import REVIEW_SCHEMA, ask_role
 from nodes.schedule import current_plan
-from nodes.verdict import next_move, settle
+from nodes.verdict import RAISED_SECONDS, next_move, settle
 from schemas.context import RunContext
 from schemas.events import Reviewed
 from schemas.evidence import Gap, Review
@@ -26,7 +26,7 @@ def make_review(parts: Parts) -> Node:
         messages = request("reviewer", reviewer_brief(state, plan), state["limits"].max_request_chars)
         left = seconds_left(state["limits"], state["evidence"], state["usage"])
         answer = await ask_role(parts, parts.models.reviewer, REVIEW_SCHEMA, messages, left)
-        settled = settle(answer.value, state["plans"], state["evidence"])
+        settled = settle(answer.value, state["plans"], state["evidence"], time_left=left > RAISED_SECONDS)
         if settled.approved and parts.verify_goal is not None:
             settled = await goal_verified(parts, plan, state, settled)
         emitter(runtime.stream_writer)(Reviewed(approved=settled.approved, gaps=settled.gaps))

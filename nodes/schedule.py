@@ -3,6 +3,7 @@
 from typing import Any
 
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from nodes.parts import Node, Parts, emitter, thread_id
 from nodes.readiness import Wave, next_wave
@@ -28,11 +29,11 @@ def make_schedule(parts: Parts) -> Node:
         plan = current_plan(state)
         await parts.sweep(thread_id())
         emit = emitter(runtime.stream_writer)
-        wave = next_wave(plan, state["evidence"], state["usage"], state["limits"])
-        skips = skip_records(plan, wave, state, parts)
-        while skips and not wave.grants:  # a refused step's descendants are skipped with it
-            evidence = [*state["evidence"], *skips]
-            wave = next_wave(plan, evidence, state["usage"], state["limits"])
+        skips: list[Evidence] = []
+        while (
+            True
+        ):  # a refused step's descendants are skipped with it; what an optional one held up may start
+            wave = next_wave(plan, [*state["evidence"], *skips], state["usage"], state["limits"])
             more = skip_records(plan, wave, state, parts)
             if not more:
                 break
@@ -42,9 +43,35 @@ def make_schedule(parts: Parts) -> Node:
         for grant in wave.grants:
             attempt = 1 + sum(e.step_id == grant.step.id for e in state["evidence"])
             emit(StepReady(step_id=grant.step.id, grant=grant.tool_calls, attempt=attempt))
-        return {"evidence": skips}
+        return ordered_update(state, skips)
 
     return schedule
+
+
+def ordered_update(state: TaskState, skips: list[Evidence]) -> dict[str, Any]:
+    """Return the new records; and, where lanes have finished in another order than the plan's, all records in its order.
+
+    Which lane runs a step is chance, and a resume may choose otherwise: what a run leaves must not tell.
+    """
+    places = {
+        (plan.version, step.id): (plan.version, n)
+        for plan in state["plans"]
+        for n, step in enumerate(plan.steps)
+    }
+    late = (len(state["plans"]) + 1, 0)
+
+    def place(record: Evidence) -> tuple[tuple[int, int], int]:
+        return places.get((record.plan_version, record.step_id), late), record.attempt
+
+    whole = sorted([*state["evidence"], *skips], key=place)
+    steps = {record.step_id: n for n, record in enumerate(whole)}
+    sources = sorted(state["sources"], key=lambda source: steps.get(source.step_id, len(steps)))
+    update: dict[str, Any] = {"evidence": skips}
+    if whole[: len(state["evidence"])] != state["evidence"]:
+        update["evidence"] = Overwrite(whole)
+    if sources != state["sources"]:
+        update["sources"] = Overwrite(sources)
+    return update
 
 
 def current_plan(state: TaskState) -> Plan:

@@ -19,7 +19,8 @@ _ASKS = {
 # More than one thing is asked for, or the things have to be held against each other.
 _MORE = re.compile(
     r"(?i)\b(and|or|versus|vs|compare\w*|differ\w*|between|each|every|all|both|best|why|recommend\w*|better)\b|,"
-    r"|和|与|以及|或|、|比较|对比|区别|分别|各|所有|最|为什么|建议|推荐"
+    r"|\b(what|who|which) (are|were)\b|\bshould\b"
+    r"|和|与|以及|或|、|比较|对比|区别|分别|各|所有|最|为什么|建议|推荐|哪些|应该|如何|怎"
 )
 CRITERION = {"en": "The question is answered, with a source", "zh": "问题得到回答，并注明来源"}
 

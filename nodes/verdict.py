@@ -1,6 +1,6 @@
 """What a review comes to, and what happens next. Pure functions of the state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +32,8 @@ RECOVERABLE: frozenset[ErrorType | None] = frozenset(
 
 # Wall clock and monotonic clock differ a little: a step that the deadline ended may seem to leave some of it.
 CLOCK_SLACK = 0.05
+# With so much left, a deadline that ended a step must have been raised since.
+RAISED_SECONDS = 1.0
 
 
 def choose_max_replans(steps: int, budget_left: int) -> int:
@@ -52,18 +54,37 @@ def all_steps(plans: Sequence[Plan]) -> dict[str, Step]:
 
 def open_failures(plans: Sequence[Plan], evidence: Sequence[Evidence]) -> list[tuple[Step, Evidence]]:
     """Return the steps that did not pass, that may not fail, and that no later step stands in for."""
-    steps = all_steps(plans)
     records = latest(evidence)
-    replaced = {step.replaces for step in steps.values() if step.replaces and step.id in records}
+    replaced = replaced_steps(plans, records)
     return [
         (step, records[i])
-        for i, step in steps.items()
+        for i, step in all_steps(plans).items()
         if i in records and not records[i].passed and i not in replaced and not step.optional
     ]
 
 
-def failure_gap(step: Step, record: Evidence) -> Gap:
-    """Return the gap that a failed or skipped step leaves."""
+def replaced_steps(plans: Sequence[Plan], records: Mapping[str, Evidence]) -> set[str]:
+    """Return the steps whose place another one has taken, so that its gap, if it leaves one, is theirs.
+
+    The other one is of a later version: a plan cannot plan its own failures away. An optional one stands in only by
+    passing: else the gap would vanish with it.
+    """
+    first: dict[str, int] = {}
+    for plan in plans:
+        for step in plan.steps:
+            first.setdefault(step.id, plan.version)
+    taken: set[str] = set()
+    for step in sorted(all_steps(plans).values(), key=lambda s: -first[s.id]):
+        old, record = step.replaces, records.get(step.id)
+        if old is None or record is None or first.get(old, first[step.id]) >= first[step.id]:
+            continue
+        if record.passed or not step.optional or step.id in taken:
+            taken.add(old)
+    return taken
+
+
+def failure_gap(step: Step, record: Evidence, *, time_left: bool = False) -> Gap:
+    """Return the gap that a failed or skipped step leaves; what the deadline cut needs time to be closed."""
     if record.skipped_because:
         text = f"{step.task[:400]} (skipped: step {record.skipped_because} did not pass)"
     else:
@@ -72,14 +93,20 @@ def failure_gap(step: Step, record: Evidence) -> Gap:
         text += (
             f" ({record.error_type}: {record.detail[:200]})" if record.error_type != "criteria_unmet" else ""
         )
-    recoverable = record.error_type in RECOVERABLE or record.error_type == "dependency_failed"
+    closable: set[ErrorType] = {"dependency_failed", "deadline"} if time_left else {"dependency_failed"}
+    recoverable = record.error_type in RECOVERABLE or record.error_type in closable
     return Gap(description=text[:1000], step_id=step.id, recoverable=recoverable)
 
 
-def settle(review: Review | None, plans: Sequence[Plan], evidence: Sequence[Evidence]) -> Review:
-    """Combine the reviewer's words with the facts: failures and skips are gaps, and gaps veto approval."""
+def settle(
+    review: Review | None, plans: Sequence[Plan], evidence: Sequence[Evidence], *, time_left: bool = False
+) -> Review:
+    """Combine the reviewer's words with the facts: failures and skips are gaps, and gaps veto approval.
+
+    `time_left`: a deadline that has cut steps was raised since.
+    """
     failures = open_failures(plans, evidence)
-    gaps = [failure_gap(step, record) for step, record in failures]
+    gaps = [failure_gap(step, record, time_left=time_left) for step, record in failures]
     named = {gap.step_id for gap in gaps}
     if review is not None:
         known = {step.id for step in all_steps(plans).values()}
@@ -106,6 +133,8 @@ class Move:
 
 def asking_steps(state: TaskState) -> list[str]:
     """Return the failed steps whose failure a person is to be asked about, and has not been yet."""
+    if state["choices"].questions == "assume":
+        return []  # nobody is there to be asked
     failures = open_failures(state["plans"], state["evidence"])
     return [s.id for s, _ in failures if s.on_failure == "ask" and s.id not in state["asked"]]
 

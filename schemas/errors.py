@@ -24,8 +24,8 @@ class PlanweaveError(Exception):
     """Root of all errors that Planweave raises."""
 
 
-class UserError(PlanweaveError):
-    """A person's mistake."""
+class UserError(PlanweaveError, ValueError):
+    """A person's mistake. A ValueError too: an Agent Server hides the message of what is none."""
 
 
 class SettingsError(UserError):

@@ -21,6 +21,8 @@ from schemas.errors import PlanInvalid
 
 StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Criterion = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"\S")]
+MAX_LINE_CHARS = 1000
+Line = Annotated[str, StringConstraints(max_length=MAX_LINE_CHARS)]
 CreatedBy = Literal["planner", "replanner", "human", "shortcut"]
 
 
@@ -102,7 +104,7 @@ class Step(BaseModel):
     timeout_seconds: float = Field(default=90, ge=10, le=600, strict=True)
     optional: StrictBool = False
     on_failure: Literal["replan", "retry", "ask"] = "replan"
-    replaces: str | None = None
+    replaces: str | None = Field(default=None, max_length=64)
     checks: list[Check] = Field(default_factory=list[Check], max_length=10)
 
 
@@ -112,9 +114,9 @@ class PlanDraft(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     goal: str = Field(default="", max_length=2000)
-    assumptions: list[str] = Field(default_factory=list[str], max_length=20)
-    questions: list[str] = Field(
-        default_factory=list[str], max_length=5, description="Only what a person must answer before planning"
+    assumptions: list[Line] = Field(default_factory=list[Line], max_length=20)
+    questions: list[Line] = Field(
+        default_factory=list[Line], max_length=5, description="Only what a person must answer before planning"
     )
     steps: list[Step] = Field(max_length=20)
 
@@ -200,6 +202,7 @@ def parse_draft(
     max_steps: int = 20,
     known: Collection[str] = (),
     taken: Collection[str] = (),
+    replaceable: Collection[str] | None = None,
 ) -> PlanDraft:
     """Validate a plan from a model or a person, reporting every violation at once.
 
@@ -209,6 +212,7 @@ def parse_draft(
         max_steps: how many steps the plan may have.
         known: ids of passed steps of earlier versions, which may be depended on.
         taken: ids used by any earlier version, which may not be used again.
+        replaceable: ids that a step may stand in for; None = any but those of the plan itself.
 
     Raises:
         PlanInvalid: with one line for each violation.
@@ -221,12 +225,13 @@ def parse_draft(
         draft = PlanDraft.model_validate(raw)
     except ValidationError as error:
         problems += validation_lines(error)
-    raw_steps = _raw_steps(raw)
-    problems += structure_problems([(i, needs) for i, needs, _ in raw_steps], known)
-    problems += _reference_problems(raw_steps, tools, taken)
-    if len(raw_steps) > max_steps:
-        problems.append(f"{len(raw_steps)} steps: at most {max_steps} are allowed; merge or drop some")
-    if draft is not None and not draft.steps and not draft.questions:
+    named = _named_steps(raw)
+    problems += structure_problems([(i, needs) for i, needs, _ in named], known)
+    problems += _reference_problems(named, tools, taken)
+    if len(named) > max_steps:
+        problems.append(f"{len(named)} steps: at most {max_steps} are allowed; merge or drop some")
+    problems += _replacement_problems(raw, replaceable)
+    if draft is not None and not draft.steps and not any(q.strip() for q in draft.questions):
         problems.append("the plan has neither steps nor questions")
     if problems or draft is None:
         raise PlanInvalid(problems)
@@ -241,18 +246,32 @@ def validation_lines(error: ValidationError) -> list[str]:
     ]
 
 
-def _raw_steps(raw: Any) -> list[tuple[str, list[str], list[str]]]:
-    """Read (id, depends_on, tools) from steps that may not be valid, as far as they have them."""
+def _replacement_problems(raw: Any, replaceable: Collection[str] | None) -> list[str]:
+    """Name steps that stand in for one of the same plan, whose failure that would hide, or for one they may not."""
+    steps = [step for step in raw_steps(raw) if isinstance(step.get("replaces"), str)]
+    own = {step_id for step_id, _, _ in _named_steps(raw)}
+    which = "" if replaceable is None else f" (there are: {', '.join(sorted(replaceable)) or 'none'})"
+    return [
+        f"step {step.get('id')!r} replaces {step['replaces']!r}, which is not an earlier step to be replaced{which}"
+        for step in steps
+        if step["replaces"] in own or (replaceable is not None and step["replaces"] not in replaceable)
+    ]
+
+
+def raw_steps(raw: Any) -> list[Mapping[str, Any]]:
+    """Return the steps of an answer that may not be valid, as far as they are mappings."""
     steps = cast("Mapping[str, Any]", raw).get("steps") if isinstance(raw, Mapping) else None
-    if not isinstance(steps, list):
-        return []
-    found: list[tuple[str, list[str], list[str]]] = []
-    for item in cast("list[Any]", steps):
-        if isinstance(item, Mapping):
-            step = cast("Mapping[str, Any]", item)
-            if isinstance(step.get("id"), str):
-                found.append((step["id"], _texts(step.get("depends_on")), _texts(step.get("tools"))))
-    return found
+    items = cast("list[Any]", steps) if isinstance(steps, list) else []
+    return [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
+
+
+def _named_steps(raw: Any) -> list[tuple[str, list[str], list[str]]]:
+    """Read (id, depends_on, tools) from steps that may not be valid, as far as they have an id."""
+    return [
+        (step["id"], _texts(step.get("depends_on")), _texts(step.get("tools")))
+        for step in raw_steps(raw)
+        if isinstance(step.get("id"), str)
+    ]
 
 
 def _texts(value: Any) -> list[str]:

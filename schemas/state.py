@@ -117,8 +117,18 @@ class TaskState(TypedDict):
     final_answer: str
 
 
-class StepTask(TypedDict):
+class LaneTask(TypedDict):
     """The argument of `Send("execute", ...)`: plain JSON, because a class in a Send comes back as a dict.
+
+    It names the step; the rest a lane reads from the state, which would otherwise be stored once for each lane.
+    """
+
+    step_id: str
+    task: str
+
+
+class StepTask(TypedDict):
+    """What a step's worker is given: plain JSON.
 
     Attributes:
         grant: tool runs reserved for this step.

@@ -44,12 +44,12 @@ class UnexpectedCall(AssertionError):
 class ScriptedModel(BaseChatModel):
     """Answers from a list, or from a function of the request."""
 
-    answers: list[Any] = Field(default_factory=list)
-    by_step: dict[str, list[Any]] = Field(default_factory=dict)
-    asked: list[Asked] = Field(default_factory=list)
-    bound: list[str] = Field(default_factory=list)
-    shared: Any = None
-    always: Any = None  # the answer when the list is used up
+    answers: list[Any] = Field(default_factory=list, repr=False)
+    by_step: dict[str, list[Any]] = Field(default_factory=dict, repr=False)
+    asked: list[Asked] = Field(default_factory=list, repr=False)
+    bound: list[str] = Field(default_factory=list, repr=False)
+    shared: Any = Field(None, repr=False)
+    always: Any = Field(None, repr=False)  # the answer when the list is used up
 
     @property
     def _llm_type(self) -> str:
@@ -105,7 +105,7 @@ def step(step_id: str, *needs: str, **fields: Any) -> dict[str, Any]:
 
 
 def plan(*steps: dict[str, Any], **fields: Any) -> AIMessage:
-    return calls(call("Plan", "p1", goal="the goal", steps=list(steps), **fields))
+    return calls(call("Plan", "p1", **{"goal": "the goal", "steps": list(steps), **fields}))
 
 
 def finding(step_id: str, *sources: str, met: bool = True, call_id: str = "f1", **fields: Any) -> AIMessage:

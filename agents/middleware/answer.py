@@ -11,14 +11,15 @@ from langchain.agents.middleware.types import (
     hook_config,
 )
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from pydantic import ValidationError
 from typing_extensions import override
 
-from agents.failures import one_line
+from agents.failures import ModelCallFailed, one_line
 from agents.retrying import with_retries
 from agents.structured import MAX_ATTEMPTS, UNREADABLE, is_truncated, json_objects, raise_refusal, usage_of
-from schemas.errors import AnswerInvalid
+from schemas.errors import AnswerInvalid, LimitReached, PlanweaveError
 from schemas.evidence import Finding, Usage
 from schemas.plan import validation_lines
 
@@ -48,7 +49,12 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ModelResponse[Any]:
         if not self.spent.model_calls:
             self.spent = usage_in(request.messages)  # after a crash: what the interrupted run has spent
-        response = await self._call(request, handler)
+        try:
+            response = await self._call(request, handler)
+        except (GraphBubbleUp, PlanweaveError):
+            raise
+        except Exception as error:  # noqa: BLE001 - each client has errors of its own
+            raise ModelCallFailed(error) from None
         message = _answer_of(response)
         if message is None:
             return response
@@ -68,11 +74,23 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         problem = ""
         for _ in range(MAX_ATTEMPTS):
             try:
-                return await with_retries(lambda: handler(request), self.seconds_left)
+                return await with_retries(lambda: self._once(request, handler), self.seconds_left)
             except UNREADABLE as error:
-                self.spent = self.spent + Usage(model_calls=1)
                 problem = f"the server's answer could not be read ({one_line(error, 200)})"
         raise AnswerInvalid("Finding", [problem])
+
+    async def _once(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        try:
+            return await handler(request)
+        except LimitReached:
+            raise
+        except BaseException:  # also where time has run out: the request was made, and counts
+            self.spent = self.spent + Usage(model_calls=1)
+            raise
 
     @hook_config(can_jump_to=["model", "end"])
     @override

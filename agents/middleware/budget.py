@@ -78,6 +78,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self.exclusive = exclusive
         self.emit = emit
         self.clock = clock
+        self.model_calls = 0
 
     @override
     async def awrap_model_call(
@@ -85,11 +86,12 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        messages = request.messages
-        calls = sum(isinstance(message, AIMessage) for message in messages)
-        bounds = self.bounds
+        messages, bounds = request.messages, self.bounds
+        # Calls that raised have left no message: they are counted here, answers also after a crash.
+        calls = max(self.model_calls, sum(isinstance(message, AIMessage) for message in messages))
         if calls >= bounds.max_model_calls:
             raise LimitReached("max_model_calls_per_step", bounds.max_model_calls)
+        self.model_calls = calls + 1
         if rounds_repeat(messages):
             self.ledger.close("no_progress")
         elif calls == bounds.max_model_calls - 1 or self._tokens_are_spent():

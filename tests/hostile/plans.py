@@ -46,6 +46,8 @@ def step_of(rng: Random, step_id: str, earlier: list[str], tools: list[str]) -> 
         step["tools"] = rng.sample(tools, rng.randint(0, len(tools)))
     if rng.random() < 0.3:
         step["timeout_seconds"] = rng.choice((10, 30, 600))
+    if rng.random() < 0.2:
+        step["on_failure"] = rng.choice(("retry", "ask", "replan"))
     if rng.random() < 0.08:
         step["checks"] = [rng.choice(CHECKS)]
     return step

@@ -1,7 +1,7 @@
 """An event loop whose clock jumps: a wait of ten minutes takes no time, and every run is the same run again.
 
-When nothing is ready the clock moves to the next timer, unless a tool is at work in a thread of its own: that one
-is waited for in real time. A wait that nothing will ever end is an error at once, not a hang.
+When nothing is ready the clock moves to the next timer, unless a thread is at work: that one is waited for in real
+time. A wait that nothing will ever end is an error at once, not a hang.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ class NothingWillHappen(RuntimeError):
 
 
 class _Selector(selectors.DefaultSelector):
+    """Skips the wait for a timer.
+
+    Attributes:
+        skipped: virtual seconds so far; threads: how many results are awaited from the loop's thread pool.
+    """
+
     def __init__(self) -> None:
         super().__init__()
         self.skipped = 0.0
+        self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout == 0 or _threads_at_work():
+        if timeout == 0 or self.threads or _tools_in_threads():
             return super().select(timeout)
         ready = super().select(0)
         if ready:
@@ -36,7 +43,7 @@ class _Selector(selectors.DefaultSelector):
         return []
 
 
-def _threads_at_work() -> bool:
+def _tools_in_threads() -> bool:
     return any(thread.name.startswith("tool-") for thread in threading.enumerate())
 
 
@@ -55,3 +62,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """A wall clock that never shows the same time twice."""
         self._ticks += 1
         return BEGIN + timedelta(seconds=self.time(), microseconds=self._ticks)
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        future = super().run_in_executor(executor, func, *args)
+        self._waits.threads += 1
+        future.add_done_callback(self._thread_ended)
+        return future
+
+    def _thread_ended(self, future: Any) -> None:
+        self._waits.threads -= 1
+
+    async def shutdown_default_executor(self) -> None:
+        self._waits.threads += 1
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self._waits.threads -= 1

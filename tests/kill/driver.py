@@ -1,6 +1,8 @@
 """A real run in a process of its own, made to be killed.
 
-    python -m tests.kill.driver run|resume|approve HOME [--stop NAME] [--review first] [--plan work|record]
+    python -m tests.kill.driver run|resume|approve HOME [--stop NAME] [--review first] [--plan work|record] [--own]
+
+--own builds the graph on a saver of the caller's own instead of opening the durable default.
 
 The models answer from the request alone, so that a new process goes on where a killed one was. Tool bodies append
 "start <id> <monotonic ns>" and "end <id> <monotonic ns>" to HOME/bodies.log, and "kept <id>" is appended when
@@ -8,7 +10,7 @@ Planweave has said that a call is finished: what follows these lines can be coun
 
 What happens is printed as one JSON object on a line: {"at": NAME} at the stop point, where the process then waits
 to be killed; {"done": outcome} at the end, or {"error": class, "line": text, "done": outcome}. Stop points: plan, review, finish,
-body:<id> (in a tool body), wave (step a has its evidence, b and c are in a tool body).
+body:<id> (in a tool body), wave (step a has its evidence and call c3 its result; calls b2 and c2 are in their bodies).
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +31,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
+from pydantic import Field
 
 from agents.models import Models
-from graph import RunContext, open_graph
+from graph import RunContext, build_graph, open_graph
 from graph.runner import outcome
 from graph.settings import Settings
+from graph.threads import TaskGraph
 from schemas.errors import PlanweaveError
 from schemas.limits import RunLimits
 from tests.scripted import call, calls, finding, plan, review, step
@@ -68,7 +74,7 @@ class Order:
     review: str | None = None
     plan: str = "work"
     latency: float = 0.02
-    busy_timeout: float = 30
+    own: bool = False
 
 
 class World:
@@ -80,7 +86,8 @@ class World:
         self.report = report
         self._log = os.open(order.home / "bodies.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self.waiting = 0
-        self.first_is_done = asyncio.Event()
+        self.seen: set[str] = set()
+        self.half_done = asyncio.Event()
 
     def log(self, word: str, name: str) -> None:
         os.write(self._log, f"{word} {name} {time.monotonic_ns()}\n".encode())
@@ -89,7 +96,7 @@ class World:
         """Wait for the kill, if this is the stop point."""
         if self.order.stop == "wave" and name in ("body:b2", "body:c2"):
             self.waiting += 1
-            await self.first_is_done.wait()
+            await self.half_done.wait()
             if self.waiting == 2:
                 self.waiting = 0
                 self.report({"at": "wave"})
@@ -132,7 +139,7 @@ class StatelessModel(BaseChatModel):
     """Every role; the answer is a function of the request."""
 
     world: Any
-    bound: list[str] = []
+    bound: list[str] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
@@ -211,7 +218,6 @@ def choices(order: Order) -> RunContext:
 async def drive(order: Order, report: Report) -> None:
     """Carry out an order, and report how it ended."""
     world = World(order, report)
-    settings = Settings(home=order.home, busy_timeout_seconds=order.busy_timeout)
     given: Any = {"objective": order.plan}
     if order.mode != "run":
         given = Command(resume={"decision": "approve"}) if order.mode == "approve" else None
@@ -219,8 +225,7 @@ async def drive(order: Order, report: Report) -> None:
     config: Any = {"configurable": {"thread_id": THREAD}}
     ended: dict[str, Any] = {}
     try:
-        models = Models.single(StatelessModel(world=world))
-        async with open_graph(settings, models=models, tools=world.tools()) as graph:
+        async with opened(order, world) as graph:
             try:
                 async for event in graph.astream(given, config, context=context, stream_mode="custom"):
                     noted(world, event)
@@ -229,6 +234,17 @@ async def drive(order: Order, report: Report) -> None:
             report(ended | {"done": (await outcome(graph, THREAD)).to_json() | await kinds(graph, config)})
     except PlanweaveError as error:
         report(told(error))
+
+
+@asynccontextmanager
+async def opened(order: Order, world: World) -> AsyncGenerator[TaskGraph]:
+    models = Models.single(StatelessModel(world=world))
+    if not order.own:
+        async with open_graph(Settings(home=order.home), models=models, tools=world.tools()) as graph:
+            yield graph
+        return
+    async with AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver:
+        yield build_graph(models, world.tools(), checkpointer=saver)
 
 
 def told(error: PlanweaveError) -> dict[str, Any]:
@@ -243,15 +259,20 @@ def noted(world: World, event: dict[str, Any]) -> None:
     if event["type"] == "tool_finished":
         for source in event["source_ids"]:
             world.log("kept", source.removeprefix("s-"))
-    if event["type"] == "step_finished" and event["step_id"] == "a":
-        world.first_is_done.set()
+            world.seen.add(source)
+    if event["type"] == "step_finished":
+        world.seen.add(event["step_id"])
+    if {"a", "s-c3"} <= world.seen:
+        world.half_done.set()
 
 
 async def kinds(graph: Any, config: Any) -> dict[str, Any]:
     """Return the classes of the state's values as they come back from the checkpoint, and the run's limits."""
     values = (await graph.aget_state(config)).values
     named = {key: type(value).__name__ for key, value in values.items()}
-    named |= {key: type(values[key][0]).__name__ for key in ("evidence", "sources", "plans") if values.get(key)}
+    named |= {
+        key: type(values[key][0]).__name__ for key in ("evidence", "sources", "plans") if values.get(key)
+    }
     return {"kinds": named, "limits": values["limits"].model_dump() if "limits" in values else None}
 
 
@@ -262,8 +283,8 @@ def main() -> None:
     parser.add_argument("--stop")
     parser.add_argument("--review")
     parser.add_argument("--plan", default="work")
-    parser.add_argument("--busy-timeout", type=float, default=30)
-    run(Order(**vars(parser.parse_args())), lambda event: print(json.dumps(event), flush=True))
+    parser.add_argument("--own", action="store_true")
+    run(Order(**vars(parser.parse_args())), lambda event: print(json.dumps(event), flush=True))  # noqa: T201 - its only output
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -22,60 +23,27 @@ from tests.kill import driver
 from tests.kill.driver import Order
 
 ROOT = Path(__file__).parents[2]
+# From the end of a body until its result is recorded, a call counts as running. Recording takes about 3 ms; this, or
+# twice the longest that the same run shows, is what it may take on a busy machine.
+RECORDING_NS = 20_000_000
+# What another life changes in a record.
+TIMES = ("started_at", "finished_at", "retrieved_at", "tool_calls")
 
 
-@dataclass
-class Life:
-    """One process of `python -m tests.kill.driver`; `stderr` collects all it says there."""
-
-    process: subprocess.Popen[str]
-    stderr: Path
-
-    def event(self) -> dict[str, Any]:
-        """Return the next thing that the process reports."""
-        line = self.process.stdout.readline() if self.process.stdout else ""
-        assert line, f"the process ended without a word: {self.stderr.read_text()[-2000:]}"
-        return json.loads(line)
-
-    def kill(self) -> None:
-        os.kill(self.process.pid, signal.SIGKILL)
-        assert self.process.wait() == -signal.SIGKILL
-
-    def end(self) -> dict[str, Any]:
-        """Return what the run came to; the process must end by itself."""
-        found = self.event()
-        assert self.process.wait() == 0
-        return found
+def timeless(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return evidence or sources without times and call counts, in one order."""
+    kept = [{k: v for k, v in record.items() if k not in TIMES} for record in records]
+    return sorted(kept, key=lambda r: (r["step_id"], r.get("attempt", 0), r.get("id", "")))
 
 
-@contextmanager
-def life(home: Path, mode: str, *options: str, **env: str) -> Iterator[Life]:
-    """Start a process of its own, and see to its end."""
+def alone(home: Path, mode: str, *options: str, **env: str) -> tuple[dict[str, Any], str]:
+    """Run the driver by `python -m` in a new interpreter; return its last report, and what it said on stderr."""
     command = [sys.executable, "-m", "tests.kill.driver", mode, str(home), *options]
-    stderr = home.parent / f"{home.name}.stderr"
-    with (
-        stderr.open("a") as errors,
-        subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | env, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as process,
-    ):
-        try:
-            yield Life(process, stderr)
-        finally:
-            process.kill()
-
-
-def killed_at(home: Path, stop: str, mode: str = "run", *options: str) -> None:
-    """Run until a stop point, and kill there."""
-    with life(home, mode, "--stop", stop, *options) as one:
-        assert one.event() == {"at": stop}
-        one.kill()
-
-
-def resumed(home: Path, *options: str, mode: str = "resume", **env: str) -> dict[str, Any]:
-    """Go on in a new process, and return what the run came to."""
-    with life(home, mode, *options, **env) as one:
-        return one.end()["done"]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=os.environ | env, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return json.loads(ended.stdout.splitlines()[-1]), ended.stderr
 
 
 def _drive(order: Order, reports: Connection) -> None:
@@ -90,26 +58,56 @@ class Nursery:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["graph", "agents.worker", "tests.kill.driver"])
 
-    def live(self, order: Order, seconds: float | None = None) -> dict[str, Any]:
-        """Carry out an order; kill it `seconds` after its start.
-
-        Returns:
-            What it reported, and the "seconds" that it took; or {"killed": monotonic ns}.
-        """
+    @contextmanager
+    def life(self, order: Order) -> Iterator[Life]:
+        """Start a process that carries out an order, and see to its end."""
         receiver, sender = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_drive, args=(order, sender))
         process.start()
         sender.close()
-        with closing(receiver):
-            assert receiver.recv() == {"at": "start"}
-            began = time.monotonic_ns()
-            if not receiver.poll(seconds):
-                os.kill(process.pid or 0, signal.SIGKILL)
-            ended = time.monotonic_ns()
+        try:
+            with closing(receiver):
+                assert receiver.recv() == {"at": "start"}
+                yield Life(process, receiver)
+        finally:
+            process.kill()
             process.join()
-            if process.exitcode != 0:
-                return {"killed": ended}
-            return receiver.recv() | {"seconds": (ended - began) / 1e9}
+
+    def live(self, order: Order, seconds: float | None = None) -> dict[str, Any]:
+        """Carry out an order; kill the process `seconds` after its start.
+
+        Returns:
+            What it reported, and the "seconds" that it took; or {"killed": monotonic ns}.
+        """
+        with self.life(order) as one:
+            began = time.monotonic_ns()
+            if not one.reports.poll(seconds):
+                when = one.kill()
+                if one.process.exitcode != 0:  # it may have ended by itself meanwhile
+                    return {"killed": when}
+            return one.reports.recv() | {"seconds": (time.monotonic_ns() - began) / 1e9}
+
+    def kill_at(self, order: Order) -> None:
+        """Run until the order's stop point, and kill there."""
+        with self.life(order) as one:
+            assert one.reports.recv() == {"at": order.stop}
+            one.kill()
+
+
+@dataclass
+class Life:
+    """One process, and what it reports."""
+
+    process: BaseProcess
+    reports: Connection
+
+    def kill(self) -> int:
+        """Send SIGKILL, and return when, in monotonic nanoseconds."""
+        assert self.process.pid is not None
+        when = time.monotonic_ns()
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.join()
+        return when
 
 
 @dataclass
@@ -134,21 +132,51 @@ class Remains:
     def starts(self) -> Counter[str]:
         return Counter(name for word, name, _ in self.lines() if word == "start")
 
+    def repeated(self) -> list[str]:
+        """Return the calls that started again although they were finished: known to be, or ended in good time."""
+        lines = self.lines()
+        grace = max(RECORDING_NS, 2 * self._slowest_recording(lines))
+        finished: set[str] = set()
+        ended: dict[str, int] = {}
+        wrong: list[str] = []
+        for word, name, ns in lines:
+            if word == "start" and name in finished:
+                wrong.append(f"{name} was recorded as finished")
+            elif word == "start" and name in ended:
+                kill = min(k for k in self.kills if k > ended[name])
+                if kill - ended[name] > grace:
+                    wrong.append(f"{name} had ended {(kill - ended[name]) / 1e6:.1f} ms before the kill")
+            elif word == "end":
+                ended[name] = ns
+            elif word == "kept":
+                finished.add(name)
+        return wrong
+
+    @staticmethod
+    def _slowest_recording(lines: list[tuple[str, str, int]]) -> int:
+        ended = {name: ns for word, name, ns in lines if word == "end"}
+        return max((ns - ended[name] for word, name, ns in lines if word == "kept"), default=0)
+
     def note_kill(self, ns: int) -> None:
         """Take down what the Store says after a kill."""
         self.kills.append(ns)
         starts = self.starts()
-        for record in self.ledger():
+        for record in self.kept("ledger"):
             name = json.loads("{" + record["arguments"] + "}")["query"]
             assert record["runs"] >= starts[name], f"the body of {name} ran uncounted"
             self.unstarted[name] = max(self.unstarted[name], record["runs"] - starts[name])
 
-    def ledger(self) -> list[dict[str, Any]]:
-        return [json.loads(value) for (value,) in self._rows("store", "value", "prefix LIKE 'planweave.ledger.%'")]
+    def kept(self, what: str) -> list[dict[str, Any]]:
+        """Return what the Store holds of running steps: "ledger" for tool calls, "finished" for steps."""
+        return [
+            json.loads(value)
+            for (value,) in self._rows("store", "value", f"prefix LIKE 'planweave.{what}.%'")
+        ]
 
     def worker_rows(self) -> int:
         return sum(
-            len(self._rows(table, "1", "checkpoint_ns != ''", "checkpoints")) for table in ("checkpoints", "writes")
+            len(self._rows(table, "1", "checkpoint_ns != ''", "checkpoints"))
+            for table in ("checkpoints", "writes")
         )
 
     def _rows(self, table: str, columns: str, where: str, database: str = "store") -> list[tuple[Any, ...]]:
@@ -157,6 +185,8 @@ class Remains:
             return []
         with closing(sqlite3.connect(path)) as conn:
             known = {name for (name,) in conn.execute("SELECT name FROM sqlite_master")}
-            return conn.execute(f"SELECT {columns} FROM {table} WHERE {where}").fetchall() if table in known else []
-
-
+            return (
+                conn.execute(f"SELECT {columns} FROM {table} WHERE {where}").fetchall()
+                if table in known
+                else []
+            )

@@ -311,6 +311,30 @@ def only_question(state: dict[str, Any]) -> dict[str, Any]:
     return interrupt["value"]
 
 
+def test_invariant_13_a_run_stopped_by_its_person_goes_on_without_repeating_a_step(server):
+    thread_id = server.new_thread()
+    run_id, finished = "", set[str]()
+    for part in server.ask.runs.stream(
+        thread_id, "planweave", input={"objective": OBJECTIVE}, stream_mode=["custom"]
+    ):
+        if part.event == "metadata":
+            run_id = part.data["run_id"]
+        if part.event == "custom" and is_step_finished(part):
+            finished.add(part.data["step_id"])
+            if len(finished) == 1:
+                server.ask.runs.cancel(thread_id, run_id)
+    stopped = server.state(thread_id)["values"]
+    assert (stopped["status"], stopped["final_answer"]) == ("running", "")
+
+    parts = list(server.ask.runs.stream(thread_id, "planweave", input=None, stream_mode=["custom"]))
+    assert [part.data for part in parts if part.event == "error"] == []
+    started = {part.data["step_id"] for part in parts if part.data.get("type") == "step_started"}
+    assert started & finished == set()
+    values = server.state(thread_id)["values"]
+    assert values["status"] == "partial"
+    assert len({record["step_id"] for record in values["evidence"]}) == len(values["evidence"])
+
+
 def test_a_mistake_is_named_to_the_front_end(server):
     parts = list(server.ask.runs.stream(server.new_thread(), "planweave", input=chat("  ")))
     (error,) = [part.data for part in parts if part.event == "error"]

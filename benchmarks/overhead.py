@@ -1,0 +1,267 @@
+"""What Planweave itself costs: milliseconds and bytes per step, over a model that answers at once.
+
+    python benchmarks/overhead.py [--runs 5] [--profile]
+
+Every step makes one tool call and answers. The same steps go through a plain LangGraph graph, whose `Send` branches
+(or, for the chain, whose nodes one after the other) are create_agent workers with the same saver: the ratio is what
+plans, budgets, ledgers, evidence and the review cost on top. Planning, review and answer count to Planweave's steps.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import operator
+import pstats
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+# Run as a script, only this folder is on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+from rich.console import Console
+from rich.table import Table
+from typing_extensions import TypedDict, override
+
+from agents.models import Models
+from benchmarks.scripted_models import Scripted, brief_of, call, finding
+from graph import RunContext, build_graph, open_graph
+from graph.settings import Settings
+from schemas.evidence import Finding
+from schemas.limits import RunLimits
+
+STEPS = 10
+SIZES = (5, 20)
+RESULT_CHARS = (200, 200_000)
+CONFIG: Any = {"configurable": {"thread_id": "bench"}, "recursion_limit": 1000}
+
+
+class AtOnce(Scripted):
+    """Every role of both graphs; the objective says the shape: "parallel 10", "chain 10"."""
+
+    @override
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        # On the event loop: a thread for each answer would be measured, too.
+        return self._generate(messages, *args, **kwargs)
+
+    @override
+    def answer(self, messages: list[BaseMessage], bound: list[Any]) -> AIMessage:
+        brief = brief_of(messages)
+        if brief["role"] == "planner":
+            return call("Plan", goal="g", steps=planned(brief["objective"]))
+        if brief["role"] == "reviewer":
+            return call("Review", approved=True, gaps=[])
+        if brief["role"] == "writer":
+            return AIMessage("The answer [1].")
+        if not any(isinstance(m, ToolMessage) for m in messages):
+            return call("fetch", query=brief["step"]["id"])
+        return finding("found", [f"s-{brief['step']['id']}"], [("known", True)])
+
+
+def planned(objective: str) -> list[dict[str, Any]]:
+    """Return the steps of a shape."""
+    shape, _, count = objective.partition(" ")
+    ids = [f"a{n}" for n in range(int(count))]
+    return [
+        {
+            "id": i,
+            "task": f"fetch {i}",
+            "success_criteria": ["known"],
+            "depends_on": ids[n - 1 : n] if shape == "chain" and n else [],
+            "tool_budget": 1,
+        }
+        for n, i in enumerate(ids)
+    ]
+
+
+def fetch_tool(chars: int = 200) -> BaseTool:
+    """Return a tool that gives one source with a text of that many characters, another one for each query."""
+
+    async def fetch(query: str) -> list[dict[str, str]]:
+        """Fetch a page."""
+        return [
+            {
+                "source_id": f"s-{query}",
+                "url": f"https://e.test/{query}",
+                "text": f"{query} ".ljust(chars, "."),
+            }
+        ]
+
+    return StructuredTool.from_function(coroutine=fetch, name="fetch")
+
+
+def context(steps: int) -> RunContext:
+    """Return choices that hold no step up."""
+    return RunContext(limits=RunLimits(total_tool_budget=steps, max_parallel_steps=64))
+
+
+@asynccontextmanager
+async def planweave(store: str, chars: int = 200, home: Path | None = None) -> AsyncGenerator[Any]:
+    """Open Planweave in memory, or on SQLite as it is by default."""
+    models = Models.single(AtOnce())
+    if store == "memory":
+        yield build_graph(models, [fetch_tool(chars)], checkpointer=InMemorySaver())
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(home=home or Path(folder))
+        async with open_graph(settings, models=models, tools=[fetch_tool(chars)]) as graph:
+            yield graph
+
+
+class PlainState(TypedDict):
+    """The state of the plain graph."""
+
+    objective: str
+    found: Annotated[list[Finding], operator.add]
+
+
+@asynccontextmanager
+async def plain(store: str) -> AsyncGenerator[Any]:
+    """Open the plain graph on a saver of the same kind."""
+    if store == "memory":
+        yield plain_graph(InMemorySaver())
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        async with AsyncSqliteSaver.from_conn_string(f"{folder}/checkpoints.sqlite") as saver:
+            await saver.conn.execute("PRAGMA synchronous=NORMAL")
+            yield plain_graph(saver)
+
+
+def plain_graph(saver: Any) -> Any:
+    """Return START -> work x N (Send) -> work x N ...: what one would write without Planweave."""
+    saver = saver.with_allowlist([(Finding.__module__, Finding.__name__)])
+    agent: Any = create_agent(  # pyright: ignore[reportUnknownVariableType]
+        AtOnce(), [fetch_tool()], response_format=ToolStrategy(Finding), name="worker"
+    )
+
+    async def work(task: dict[str, Any]) -> dict[str, Any]:
+        brief = f'{{"role": "worker", "step": {{"id": "{task["id"]}"}}}}'
+        state = await agent.ainvoke({"messages": [HumanMessage(brief)]})
+        return {"found": [state["structured_response"]]}
+
+    def send(state: PlainState) -> list[Send] | str:
+        shape, _, count = state["objective"].partition(" ")
+        done = len(state["found"])
+        if done == int(count):
+            return END
+        return [
+            Send("work", {"id": f"a{n}"}) for n in range(done, done + 1 if shape == "chain" else int(count))
+        ]
+
+    async def join(state: PlainState) -> dict[str, Any]:  # noqa: ARG001
+        return {}
+
+    graph = StateGraph(PlainState)
+    graph.add_node("join", join)
+    graph.add_node("work", work)  # pyright: ignore[reportArgumentType]
+    graph.add_edge(START, "join")
+    graph.add_conditional_edges("join", send, ["work", END])
+    graph.add_edge("work", "join")
+    return graph.compile(checkpointer=saver)
+
+
+async def milliseconds(open_it: Callable[[str], Any], store: str, shape: str, runs: int) -> float:
+    """Return the median wall-clock milliseconds per step over fresh graphs, after one that is not counted."""
+    times: list[float] = []
+    for _ in range(runs + 1):
+        async with open_it(store) as graph:
+            given: Any = (
+                {"objective": f"{shape} {STEPS}", "found": []}
+                if open_it is plain
+                else {"objective": f"{shape} {STEPS}"}
+            )
+            extra = {} if open_it is plain else {"context": context(STEPS)}
+            began = time.perf_counter()
+            await graph.ainvoke(given, CONFIG, durability="sync", **extra)
+            times.append((time.perf_counter() - began) * 1000 / STEPS)
+    return statistics.median(times[1:])
+
+
+async def stored_bytes(shape: str, steps: int, chars: int) -> dict[str, int]:
+    """Return what one run leaves on disk, in bytes, by kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        async with planweave("sqlite", chars, home) as graph:
+            await graph.ainvoke({"objective": f"{shape} {steps}"}, CONFIG, context=context(steps))
+        return {
+            "checkpoints": (home / "checkpoints.sqlite").stat().st_size,
+            "store": (home / "store.sqlite").stat().st_size,
+            "artifacts": sum(p.stat().st_size for p in (home / "artifacts").rglob("*") if p.is_file()),
+        }
+
+
+async def time_table(runs: int) -> Table:
+    """Measure and return milliseconds per step."""
+    table = Table("ms per step", "store", "plain LangGraph", "Planweave", "ratio")
+    for shape in ("parallel", "chain"):
+        for store in ("memory", "sqlite"):
+            base = await milliseconds(plain, store, shape, runs)
+            ours = await milliseconds(planweave, store, shape, runs)
+            table.add_row(f"{STEPS} {shape}", store, f"{base:.1f}", f"{ours:.1f}", f"{ours / base:.2f}")
+    return table
+
+
+async def size_table() -> Table:
+    """Measure and return kilobytes per step."""
+    table = Table(
+        "kB per step",
+        "result",
+        *(f"{kind}, {n} steps" for n in SIZES for kind in ("database", "artifacts")),
+        "growth",
+    )
+    for shape in ("parallel", "chain"):
+        for chars in RESULT_CHARS:
+            cells: list[str] = []
+            database: list[float] = []
+            for steps in SIZES:
+                found = await stored_bytes(shape, steps, chars)
+                database.append((found["checkpoints"] + found["store"]) / 1000 / steps)
+                cells += [f"{database[-1]:.1f}", f"{found['artifacts'] / 1000 / steps:.1f}"]
+            table.add_row(shape, f"{chars / 1000:g} kB", *cells, f"{database[1] / database[0]:.2f}")
+    return table
+
+
+async def profile() -> pstats.Stats:
+    """Profile ten runs of parallel steps on SQLite."""
+    profiler = cProfile.Profile()
+    async with planweave("sqlite") as graph:
+        await graph.ainvoke({"objective": f"parallel {STEPS}"}, CONFIG, context=context(STEPS))
+        profiler.enable()
+        for _ in range(10):
+            await graph.ainvoke({"objective": f"parallel {STEPS}"}, CONFIG, context=context(STEPS))
+        profiler.disable()
+    return pstats.Stats(profiler)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=5, help="runs of each measurement; the median is shown")
+    parser.add_argument("--profile", action="store_true", help="show where the time goes instead")
+    options = parser.parse_args(arguments)
+    if options.profile:
+        asyncio.run(profile()).sort_stats("cumulative").print_stats(60)
+        return
+    console = Console()
+    console.print(asyncio.run(time_table(options.runs)))
+    console.print(asyncio.run(size_table()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""What runs, what is done and what may start inside one superstep: steps wait for their dependencies, not for waves.
+
+`schedule` sends out the steps that are ready; each of them is a lane. When a lane's step is done, the lane also runs
+the steps that this has made ready. Finished evidence goes at once into the Store, under the checkpoint of the
+superstep: after a crash a lane that is entered again returns what it had done, counts what all lanes have done, and
+goes on. A fork has another checkpoint, and runs its steps anew.
+"""
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel, ConfigDict
+
+from nodes.readiness import Grant, next_wave, seconds_left, step_task
+from schemas.evidence import Evidence, Source, Usage
+from schemas.plan import Plan
+from schemas.state import StepTask, TaskState, merge_evidence, merge_sources
+
+READ = "__pregel_read"
+STATE_KEYS = ["objective", "plan", "limits", "evidence", "sources", "usage"]
+
+
+class Finished(BaseModel):
+    """One finished step, as the Store keeps it until the superstep's own checkpoint is written.
+
+    Attributes:
+        lane: id of the graph task that ran it, and that returns it.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    lane: str
+    evidence: Evidence
+    sources: list[Source]
+    usage: Usage
+
+
+@dataclass
+class Flow:
+    """The common knowledge of all lanes of a superstep. Everything here is quick: lanes share one event loop.
+
+    Attributes:
+        state: of the graph when the superstep began; never changed.
+        running: steps at work, with the tool runs reserved for them; those that wait for a person, too.
+        finished: what has been done in this superstep, in this life or an earlier one of the process.
+    """
+
+    state: TaskState
+    store: BaseStore
+    namespace: tuple[str, ...]
+    clock: Callable[[], float]
+    began: float
+    running: dict[str, int] = field(default_factory=dict[str, int])
+    finished: list[Finished] = field(default_factory=list[Finished])
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force."""
+        return cast("Plan", self.state["plan"])
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """All evidence, of this superstep too."""
+        return merge_evidence(self.state["evidence"], [item.evidence for item in self.finished])
+
+    @property
+    def usage(self) -> Usage:
+        """All that has been spent."""
+        return sum((item.usage for item in self.finished), start=self.state["usage"])
+
+    def seconds_left(self) -> float:
+        """Return the seconds before the run's deadline."""
+        before = seconds_left(self.state["limits"], self.state["evidence"], self.state["usage"])
+        return before - (self.clock() - self.began)
+
+    def attempt(self, step_id: str) -> int:
+        """Return the number of a step's next attempt."""
+        return 1 + sum(record.step_id == step_id for record in self.evidence)
+
+    def claim(self, step_id: str) -> list[Grant]:
+        """Return the step that a lane was sent out with, unless it is done already."""
+        if any(item.evidence.step_id == step_id for item in self.finished):
+            return []
+        return [Grant(self.plan.step(step_id), self.running[step_id])]
+
+    def take(self) -> list[Grant]:
+        """Return the steps that may start now, and count them as running."""
+        wave = next_wave(
+            self.plan, self.evidence, self.usage, self.state["limits"], self.running, self.seconds_left()
+        )
+        self.running.update({grant.step.id: grant.tool_calls for grant in wave.grants})
+        return wave.grants
+
+    def task(self, grant: Grant) -> StepTask:
+        """Return what a step's worker is given: its direct dependencies' evidence, and what is left of the run."""
+        sources = [source for item in self.finished for source in item.sources]
+        now = {
+            **self.state,
+            "evidence": self.evidence,
+            "usage": self.usage,
+            "sources": merge_sources(self.state["sources"], sources),
+        }
+        return {**step_task(cast("TaskState", now), self.plan, grant), "seconds_left": self.seconds_left()}
+
+    async def put(self, item: Finished) -> None:
+        """Keep a finished step: first where a crash cannot take it, then for the other lanes."""
+        evidence = item.evidence
+        key = hashlib.sha256(f"{evidence.step_id}\n{evidence.attempt}".encode()).hexdigest()[:32]
+        await self.store.aput(self.namespace, key, item.model_dump(mode="json"), index=False)
+        self.finished.append(item)
+        self.running.pop(evidence.step_id, None)
+
+    async def load(self) -> None:
+        """Read what an interrupted life of this superstep has finished, and reserve for the steps it was sent with."""
+        wave = next_wave(self.plan, self.state["evidence"], self.state["usage"], self.state["limits"])
+        items = await self.store.asearch(self.namespace, limit=1000)
+        found = [
+            Finished.model_validate(item.value) for item in sorted(items, key=lambda item: item.created_at)
+        ]
+        done = {item.evidence.step_id for item in found}
+        self.finished = found
+        self.running = {g.step.id: g.tool_calls for g in wave.grants if g.step.id not in done}
+
+
+async def with_finished(
+    values: dict[str, Any], store: BaseStore, namespace: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return state values together with what lanes of an unfinished superstep have already left in the Store."""
+    items = await store.asearch(namespace, limit=1000)
+    known = {(e.step_id, e.plan_version, e.attempt) for e in values.get("evidence", [])}
+    found = [Finished.model_validate(item.value) for item in sorted(items, key=lambda item: item.created_at)]
+    new = [f for f in found if (f.evidence.step_id, f.evidence.plan_version, f.evidence.attempt) not in known]
+    if not new:
+        return values
+    sources = [source for item in new for source in item.sources]
+    return {
+        **values,
+        "evidence": merge_evidence(values.get("evidence", []), [item.evidence for item in new]),
+        "sources": merge_sources(values.get("sources", []), sources),
+        "usage": sum((item.usage for item in new), start=values.get("usage") or Usage()),
+    }
+
+
+def read_state(config: RunnableConfig) -> TaskState:
+    """Return the graph's state as it was when the superstep began.
+
+    A node that `Send` starts gets only its argument. This is the way in which LangGraph's own ToolNode reads the
+    state from there; a copy of it in every Send would be stored once for each lane.
+    """
+    read: Callable[[list[str], bool], dict[str, Any]] = config.get("configurable", {})[READ]
+    return cast("TaskState", read(STATE_KEYS, False))
+
+
+def step_key(checkpoint_id: str, step_id: str, attempt: int) -> str:
+    """Return the name of an attempt's ledger and worker: the same whichever lane runs it, another one in a fork."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"{checkpoint_id}\n{step_id}\n{attempt}").hex
+
+
+@dataclass
+class _Entry:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    flow: Flow | None = None
+    users: int = 0
+
+
+class Flows:
+    """The flows of the supersteps at work in this process."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Sequence[object], _Entry] = {}
+
+    @asynccontextmanager
+    async def join(
+        self, thread_id: str, checkpoint_id: str, make: Callable[[], Awaitable[Flow]]
+    ) -> AsyncGenerator[Flow]:
+        """Give a lane the flow of its superstep; the first lane makes it, the last one drops it."""
+        key = (id(asyncio.get_running_loop()), thread_id, checkpoint_id)
+        entry = self._entries.setdefault(key, _Entry())
+        entry.users += 1
+        try:
+            async with entry.lock:
+                if entry.flow is None:
+                    entry.flow = await make()
+            yield entry.flow
+        finally:
+            entry.users -= 1
+            if not entry.users:
+                self._entries.pop(key, None)

@@ -1,0 +1,219 @@
+"""C41, C44, invariant 16: what is stored comes back as it was, and what cannot be stored is said in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+
+from graph import RunContext, build_graph, open_graph
+from graph.serializer import READABLE, readable, serializer
+from graph.settings import Settings
+from schemas.errors import StorageError
+from schemas.evidence import Evidence, Finding, Gap, Review, Source, Usage
+from schemas.limits import RunLimits
+from schemas.plan import Plan, Step
+from tests.conftest import Look
+from tests.running import config
+from tests.scripted import ScriptedModel, finding, look, models, plan, review, step
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def test_c41_a_saver_of_the_callers_own_gives_back_models_without_warnings(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool = Look()
+    roles = scripted("a")
+    for value in ({"objective": "find"}, Command(resume={"decision": "approve"})):
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "own.sqlite")) as saver:
+            graph = build_graph(roles, [tool.tool()], checkpointer=saver)
+            await graph.ainvoke(value, config(), context=RunContext(review_plan="first"))
+            values = (await graph.aget_state(config())).values
+    assert isinstance(values["plan"], Plan)
+    assert isinstance(values["evidence"][0], Evidence)
+    assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Finding(summary="s"),
+        Usage(tool_calls=1, seconds=0.5),
+        RunContext(),
+        RunLimits(),
+        Plan(steps=[Step(id="a", task="t", success_criteria=["c"])]),
+        Evidence(step_id="a", plan_version=1, passed=True, started_at=NOW, finished_at=NOW),
+        Source(id="s", step_id="a", tool="t", locator="l", retrieved_at=NOW),
+        Review(approved=False, gaps=[Gap(description="d")]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_invariant_16_each_stored_class_comes_back_as_itself(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    serde = serializer()
+    again = serde.loads_typed(serde.dumps_typed({"value": value}))["value"]
+    assert type(again) is type(value)
+    assert again == value
+    assert caplog.records == []
+
+
+def test_a_saver_with_a_list_of_its_own_keeps_it_with_ours_added() -> None:
+    saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=[("their.module", "Thing")]))
+    ours: Any = readable(saver)
+    assert {("their.module", "Thing"), *READABLE} <= ours.serde._allowed_msgpack_modules
+    assert ours.storage is saver.storage
+
+
+def scripted(*step_ids: str, work: dict[str, list[Any]] | None = None) -> Any:
+    """A chain of steps; each looks once."""
+    needs = [(), *((i,) for i in step_ids)]
+    worker = work or {i: [look(query=i), finding(i, "s1")] for i in step_ids}
+    return models(
+        ScriptedModel(answers=[plan(*(step(i, *n) for i, n in zip(step_ids, needs, strict=False)))]),
+        ScriptedModel(by_step=worker),
+        ScriptedModel(always=review()),
+        ScriptedModel(always=AIMessage("The answer.")),
+    )
+
+
+def one_line(error: StorageError, *words: str) -> bool:
+    # LangGraph adds notes about its tasks, which are no part of the message.
+    return "\n" not in str(error) and all(word in str(error) for word in words)
+
+
+HOLD = """
+import sqlite3, sys, time
+conns = [sqlite3.connect(path, isolation_level=None) for path in sys.argv[2:]]
+for conn in conns: conn.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline() if sys.argv[1] == "0" else time.sleep(float(sys.argv[1]))
+"""
+
+
+@contextmanager
+def locked(*databases: Path, seconds: float = 0) -> Iterator[None]:
+    """Another process holds the write lock: for so many seconds, or until the end."""
+    command = [sys.executable, "-c", HOLD, str(seconds), *map(str, databases)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        yield
+
+
+async def test_c44_a_database_locked_by_another_process_is_waited_for(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, busy_timeout_seconds=30)
+    async with open_graph(settings, models=scripted("a"), tools=[Look().tool()]) as graph:
+        with locked(tmp_path / "checkpoints.sqlite", tmp_path / "store.sqlite", seconds=1.5):
+            began = time.monotonic()
+            out = await graph.ainvoke({"objective": "find"}, config())
+            assert time.monotonic() - began > 1
+    assert out["status"] == "completed"
+
+
+@pytest.mark.parametrize(("database", "runs"), [("checkpoints", ["a", "b"]), ("store", ["a", "b", "b"])])
+async def test_c44_one_line_when_it_stays_locked_and_what_was_gathered_is_kept(
+    database: str, runs: list[str], tmp_path: Path
+) -> None:
+    tool = Look()
+    lock = locked(tmp_path / f"{database}.sqlite")
+    roles = scripted("a", "b")
+    settings = Settings(home=tmp_path, busy_timeout_seconds=0.2)
+    async with open_graph(settings, models=roles, tools=[tool.tool()]) as graph:
+        tool.before = lambda query: lock.__enter__() if query == "b" else None
+        with pytest.raises(StorageError) as caught:
+            await graph.ainvoke({"objective": "find"}, config())
+        assert one_line(caught.value, "locked", "PLANWEAVE_BUSY_TIMEOUT_SECONDS")
+        lock.__exit__(None, None, None)
+        tool.before = None
+        roles.worker.by_step["b"] = (
+            [finding("b", "s1")] if database == "checkpoints" else roles.worker.by_step["b"]
+        )
+        out = await graph.ainvoke(None, config())
+    assert out["status"] == "completed"
+    assert [e.step_id for e in out["evidence"]] == ["a", "b"]
+    assert all(e.passed for e in out["evidence"])
+    assert tool.runs == runs, "only the call whose end could not be recorded runs again"
+    assert out["usage"].tool_calls == len(runs)
+
+
+@pytest.mark.parametrize("make", ["file", "below a file"])
+async def test_c44_a_home_that_cannot_be_made_is_one_line(make: str, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    home = taken if make == "file" else taken / "home"
+    with pytest.raises(StorageError) as caught:
+        async with open_graph(Settings(home=home), models=scripted("a")):
+            pass
+    assert one_line(caught.value, str(taken), "PLANWEAVE_HOME")
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "store"])
+@pytest.mark.parametrize("damage", ["all", "pages"])
+async def test_c44_a_damaged_database_is_one_line(name: str, damage: str, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    async with open_graph(settings, models=scripted("a"), tools=[Look().tool()]) as graph:
+        await graph.ainvoke({"objective": "find"}, config())
+    path = tmp_path / f"{name}.sqlite"
+    data = path.read_bytes()
+    kept = 0 if damage == "all" else 4096
+    path.write_bytes(data[:kept] + b"\xa5" * (len(data) - kept))
+    with pytest.raises(StorageError) as caught:
+        async with open_graph(settings, models=scripted("a"), tools=[Look().tool()]) as graph:
+            await graph.ainvoke({"objective": "find"}, config("t2"))
+    assert one_line(caught.value, "damaged", "PLANWEAVE_HOME")
+
+
+async def test_an_artifact_that_cannot_be_stored_stops_the_run_and_a_resume_completes_it(
+    tmp_path: Path,
+) -> None:
+    tool = Look()
+    roles = scripted("a")
+    async with open_graph(Settings(home=tmp_path), models=roles, tools=[tool.tool()]) as graph:
+        (tmp_path / "artifacts").write_text("in the way")
+        with pytest.raises(StorageError) as caught:
+            await graph.ainvoke({"objective": "find"}, config())
+        assert one_line(caught.value, "artifacts")
+        (tmp_path / "artifacts").unlink()
+        out = await graph.ainvoke(None, config())
+    assert out["status"] == "completed"
+
+
+@pytest.mark.parametrize("source_id", ["s1", None], ids=["named", "unnamed"])
+async def test_invariant_16_a_large_result_is_stored_once_and_not_in_the_databases(
+    source_id: str | None, tmp_path: Path
+) -> None:
+    tool = Look(source_id=None)
+    text = "".join(f"{number} bottles. " for number in range(30_000))
+    tool.before = lambda query: [{"source_id": source_id, "text": text}] if source_id else text
+    async with open_graph(Settings(home=tmp_path), models=scripted("a"), tools=[tool.tool()]) as graph:
+        await graph.ainvoke({"objective": "find"}, config())
+    stored = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]  # noqa: ASYNC240
+    assert [path.read_text() for path in stored] == [text]
+    assert b"29999 bottles" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.sqlite*"))  # noqa: ASYNC240
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.sqlite*")) < len(text)  # noqa: ASYNC240
+
+
+async def test_no_task_and_no_connection_outlives_the_graph(tmp_path: Path) -> None:
+    before = asyncio.all_tasks()
+    async with open_graph(Settings(home=tmp_path), models=scripted("a"), tools=[Look().tool()]) as graph:
+        await graph.ainvoke({"objective": "find"}, config())
+    del graph
+    assert {t for t in asyncio.all_tasks() - before if not t.done()} == set()
+    assert [name for name in os.listdir(tmp_path) if name.endswith("-wal")] == []

@@ -1,0 +1,335 @@
+"""What must hold of every run, computed from what models, tools and callers have seen, not from the program's rules."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from nodes.citations import TEXTS
+from schemas.events import RUN_EVENT
+from schemas.evidence import Evidence, Source
+from schemas.plan import Plan, Step
+from tests.hostile.run import Run
+from tests.hostile.world import INVENTED_FIGURE, UNKNOWN_IDS, UNKNOWN_URL
+
+STATUS = ("completed", "partial", "failed", "cancelled")
+OWN_ID = re.compile(r"[0-9a-f]{7}")
+MAX_RECORD_CHARS = 60_000
+
+
+def violations(run: Run) -> list[str]:
+    """Return one line for each rule that the run has broken."""
+    checks = (ending, budgets, sources, passes, dependencies, versions, verdict, answer, stored, events, time_taken)
+    found = list(run.world.faults)
+    for check in checks:
+        found += [f"{check.__name__}: {line}" for line in check(run)]
+    return found
+
+
+def plans_of(run: Run) -> dict[int, Plan]:
+    return {plan.version: plan for plan in (run.values or {}).get("plans", [])}
+
+
+def last_records(run: Run) -> dict[str, Evidence]:
+    return {record.step_id: record for record in run.out["evidence"]}
+
+
+def ending(run: Run) -> Iterator[str]:
+    out = run.out
+    if out.get("status") not in STATUS:
+        yield f"status {out.get('status')!r}"
+    if not out.get("stop_reason"):
+        yield "no stop_reason"
+    if not str(out.get("final_answer") or "").strip():
+        yield "no final_answer"
+    if out["messages"][-1].text != out["final_answer"]:
+        yield "the last message is not the answer"
+
+
+def budgets(run: Run) -> Iterator[str]:
+    world, limits, usage = run.world, run.limits, run.out["usage"]
+    steps = {s.id: s for plan in plans_of(run).values() for s in plan.steps}
+    bodies = Counter(body.step_id for body in world.bodies)
+    attempts = Counter(record.step_id for record in run.out["evidence"] if record.skipped_because is None)
+    for step_id, count in bodies.items():
+        most = steps[step_id].tool_budget * attempts[step_id] if step_id in steps else 0
+        if count > most:
+            yield f"step {step_id} ran {count} tool bodies, its budget is {most}"
+    total = len(world.bodies) + run.reads.started
+    if total > limits.total_tool_budget:
+        yield f"{total} tool bodies in a run with {limits.total_tool_budget}"
+    if usage.tool_calls > limits.total_tool_budget:
+        yield f"usage has {usage.tool_calls} tool calls of {limits.total_tool_budget}"
+    if usage.tool_calls != total and not (run.cuts and usage.tool_calls > total):
+        yield f"usage has {usage.tool_calls} tool calls, {total} bodies were started"
+    if usage.tool_calls != sum(record.tool_calls for record in run.out["evidence"]):
+        yield "usage.tool_calls is not the sum over the evidence"
+    writes = sum(body.tool == "send" for body in world.bodies)
+    if writes > world.approved_writes:
+        yield f"{writes} writes, {world.approved_writes} were approved"
+    yield from model_calls(run)
+
+
+def model_calls(run: Run) -> Iterator[str]:
+    world, limits = run.world, run.limits
+    for (role, step_id), count in world.calls.items():
+        attempts = sum(r.step_id == step_id and r.skipped_because is None for r in run.out["evidence"])
+        most = (limits.max_model_calls_per_step + run.cuts) * attempts
+        if role == "worker" and count > most:
+            yield f"step {step_id} made {count} model calls of {most}"
+    values = run.values or {}
+    replans = values.get("replan_count", 0)
+    most_replans = values.get("max_replans", 0) + run.revisions
+    if replans > most_replans:
+        yield f"{replans} replans of {most_replans}"
+    asked = world.calls["replanner", ""] - world.raised["replanner", ""]
+    if asked > 3 * (replans + run.cuts):
+        yield f"{asked} answers of the replanner for {replans} replans"
+    made = sum(world.calls.values())
+    succeeded = made - sum(world.raised.values())
+    usage = run.out["usage"].model_calls
+    if usage > made:
+        yield f"usage has {usage} model calls, {made} were made"
+    if usage < succeeded and not run.cuts and not world.hostility["hang"] and not timed_out(run):
+        yield f"usage has {usage} model calls, {succeeded} were answered"
+
+
+def timed_out(run: Run) -> bool:
+    return any(record.error_type in ("timeout", "deadline") for record in run.out["evidence"])
+
+
+def carried_by(step: Step, records: dict[str, Evidence]) -> set[str]:
+    return {i for d in step.depends_on if d in records and records[d].passed for i in records[d].source_ids}
+
+
+def sources(run: Run) -> Iterator[str]:
+    """No evidence cites what no tool of its step returned and no dependency carries."""
+    records, plans = last_records(run), plans_of(run)
+    own: dict[tuple[str, str], Source] = {(s.step_id, s.id): s for s in run.out["sources"]}
+    for record in run.out["evidence"]:
+        plan = plans.get(record.plan_version)
+        carried = carried_by(plan.step(record.step_id), records) if plan else set[str]()
+        for source_id in record.source_ids:
+            source = own.get((record.step_id, source_id))
+            if source_id not in carried and (source is None or not was_returned(run, source)):
+                yield f"step {record.step_id} cites {source_id!r}, which no tool of it returned"
+    for source in run.out["sources"]:
+        if source.tool != "read_document" and not was_returned(run, source):
+            yield f"source {source.id!r} of step {source.step_id} was never returned by {source.tool}"
+
+
+def was_returned(run: Run, source: Source) -> bool:
+    ran = any(b.step_id == source.step_id and b.tool == source.tool for b in run.world.bodies)
+    named = source.id in run.world.returned[source.step_id]
+    return ran and (named or bool(OWN_ID.fullmatch(source.id)) or "\ufffd" in source.id)
+
+
+def passes(run: Run) -> Iterator[str]:
+    """No step has passed without criteria met and something behind it."""
+    plans, world = plans_of(run), run.world
+    for record in run.out["evidence"]:
+        if not record.passed:
+            continue
+        step = plans[record.plan_version].step(record.step_id)
+        tools = step.tools != [] and step.tool_budget > 0
+        if [c.criterion for c in record.criteria] != step.success_criteria or not all(c.met for c in record.criteria):
+            yield f"step {step.id} passed with unmet criteria"
+        if not record.source_ids and tools and not (world.succeeded[step.id] or run.reads.started):
+            yield f"step {step.id} passed, and no tool of it has succeeded"
+        if not record.source_ids and tools and world.filled[step.id]:
+            yield f"step {step.id} passed without a source, and its tools returned some"
+        if record.reasoning and (tools or record.source_ids):
+            yield f"step {step.id} is marked as reasoning"
+        if not record.source_ids and not tools and not record.reasoning:
+            yield f"step {step.id} has no source and is not marked as reasoning"
+        if tools and INVENTED_FIGURE in record.summary:
+            yield f"step {step.id} passed with a figure that stands nowhere"
+        if run.verifier not in ("", "true", "async true"):
+            yield f"step {step.id} passed, and verify_step answered {run.verifier}"
+
+
+def dependencies(run: Run) -> Iterator[str]:
+    """What depends on a failure never ran; what has passed never ran again."""
+    records, plans = last_records(run), plans_of(run)
+    for record in run.out["evidence"]:
+        step = plans[record.plan_version].step(record.step_id)
+        optional = {s.id for s in plans[record.plan_version].steps if s.optional}
+        for need in step.depends_on:
+            failed = need not in records or not records[need].passed
+            if failed and need not in optional and record.model_calls:
+                yield f"step {step.id} ran although {need} did not pass"
+    done: set[str] = set()
+    for event in run.events:
+        if event["type"] == "step_started" and event["step_id"] in done:
+            yield f"step {event['step_id']} was started again after it had passed"
+        if event["type"] == "step_finished" and event["passed"]:
+            done.add(event["step_id"])
+    for step_id, count in Counter(r.step_id for r in run.out["evidence"] if r.passed).items():
+        if count > 1:
+            yield f"step {step_id} has passed {count} times"
+
+
+def versions(run: Run) -> Iterator[str]:
+    """Ids are never used for another step; what passed stays in the plan."""
+    seen: dict[str, Step] = {}
+    before: set[str] = set()
+    for plan in plans_of(run).values():
+        ids = {step.id for step in plan.steps}
+        if plan.created_by == "replanner":
+            for step in plan.steps:
+                if step.id in seen and step.task != seen[step.id].task:
+                    yield f"id {step.id} was used for another step"
+                if step.id in seen and step.id not in before:
+                    yield f"id {step.id} came back"
+        seen |= {step.id: step for step in plan.steps}
+        before = ids
+    plan = run.out["plan"]
+    if plan is not None and plan.created_by == "replanner":
+        missing = {r.step_id for r in run.out["evidence"] if r.passed} - {s.id for s in plan.steps}
+        if missing:
+            yield f"passed steps {missing} are gone from the plan"
+
+
+def verdict(run: Run) -> Iterator[str]:
+    """A run is completed only if every step that may not fail has passed, or one that stands in for it has."""
+    if run.out["status"] != "completed":
+        return
+    records, review = last_records(run), run.out["review"]
+    if review is None or not review.approved or review.gaps:
+        yield f"completed with review {review}"
+    if not any(record.passed for record in records.values()):
+        yield "completed, and nothing has passed"
+    first: dict[str, int] = {}
+    steps: dict[str, Step] = {}
+    for plan in plans_of(run).values():
+        for step in plan.steps:
+            first.setdefault(step.id, plan.version)
+            steps[step.id] = step
+    closed = {i for i, record in records.items() if record.passed}
+    for _ in steps:
+        stands_in = ((s.replaces, s.id) for s in steps.values() if s.id in closed and s.replaces)
+        closed |= {old for old, new in stands_in if old in first and first[old] < first[new]}
+    final = {s.id for s in run.out["plan"].steps}
+    for step_id in records:
+        if step_id not in closed and not steps[step_id].optional:
+            yield f"completed, and step {step_id} has failed{'' if step_id in final else ' in an earlier version'}"
+
+
+def answer(run: Run) -> Iterator[str]:
+    """Each citation points to a listed source; each listed source is real; nothing unknown is left."""
+    text = run.out["final_answer"]
+    heads = {f"## {texts['sources']}" for texts in TEXTS.values()}
+    lines = text.split("\n")
+    at = [n for n, line in enumerate(lines) if line.strip() in heads]
+    if len(at) > 1:
+        yield "there are two lists of sources"
+    listed = listed_sources(lines[at[-1] + 1 :]) if at else []
+    if at and not listed:
+        yield "a list of sources without a source"
+    cited = {i for r in run.out["evidence"] if r.passed for i in r.source_ids}
+    real = {source_line(source) for source in run.out["sources"] if source.id in cited}
+    for line in listed:
+        if line not in real:
+            yield f"listed, and no passed step cites it: {line[:100]!r}"
+    shown = [line for line in lines if not is_numbered(line) or not at or line[:200] not in {f"{n}. {s}"[:200] for n, s in enumerate(listed, 1)}]
+    prose = re.sub(r"`[^`]*`", "``", "\n".join(shown))
+    for number in re.findall(r"[\[【](\d+)[\]】]", prose):
+        if not 1 <= int(number[:9]) <= len(listed):
+            yield f"[{number[:20]}] points to nothing: {len(listed)} sources are listed"
+    for unknown in UNKNOWN_IDS:
+        if f"[{unknown}]" in prose:
+            yield f"[{unknown}] is left in the answer"
+    if UNKNOWN_URL.casefold() in prose.casefold():
+        yield "an unknown address is left in the answer"
+    body = "\n".join(lines[: at[0]] if at else lines)
+    yield from flagged(body.split("\n## ")[0])
+    yield from mapped(run, listed)
+
+
+def flagged(body: str) -> Iterator[str]:
+    for line in body.split("\n"):
+        if INVENTED_FIGURE in line and "⚠" not in line:
+            yield f"an invented figure is not marked: {line[:200]!r}"
+
+
+def mapped(run: Run, listed: list[str]) -> Iterator[str]:
+    if run.world.cited is None or not run.world.cited:
+        return
+    expected = list(dict.fromkeys(run.world.cited))
+    got = [any(line == place or line.endswith(f"({' '.join(place.split())})") for line in listed) for place in expected]
+    if not all(got):
+        yield f"the writer cited {expected[:3]}, listed are {listed[:3]}"
+
+
+def is_numbered(line: str) -> bool:
+    return bool(re.match(r"\d+\. ", line))
+
+
+def listed_sources(lines: list[str]) -> list[str]:
+    found: list[str] = []
+    for line in lines:
+        if line.startswith(f"{len(found) + 1}. "):
+            found.append(line.split(". ", 1)[1])
+        elif line.strip():
+            break
+    return found
+
+
+def source_line(source: Source) -> str:
+    title, place = " ".join(source.title.split()), " ".join(source.locator.split())
+    return f"{title} ({place})" if title and title != place else place
+
+
+def stored(run: Run) -> Iterator[str]:
+    """What the checkpointer gives back is what the caller got, in the same classes, small, and valid text."""
+    values = run.values or {}
+    for key in ("evidence", "sources", "usage", "plan", "review", "status", "stop_reason", "final_answer"):
+        if values.get(key) != run.out.get(key):
+            yield f"{key} differs after the round trip"
+    kept: list[Any] = [*values["evidence"], *values["sources"], *values["plans"], values["usage"], values["limits"]]
+    for item in kept:
+        if not isinstance(item, BaseModel):
+            yield f"came back as {type(item).__name__}"
+            continue
+        try:
+            text = item.model_dump_json()
+        except ValueError as error:
+            yield f"{type(item).__name__} is not valid text: {str(error)[:100]}"
+            continue
+        if "\\u0000" in text:
+            yield f"{type(item).__name__} holds NUL"
+        if not isinstance(item, Plan) and len(text) > MAX_RECORD_CHARS:
+            yield f"{type(item).__name__} of {len(text)} characters in the state"
+        if isinstance(item, Plan) and len(text) > 20 * MAX_RECORD_CHARS:
+            yield f"a plan of {len(text)} characters in the state"
+    final = run.out["final_answer"]
+    if "\x00" in final or final.encode("utf-8", "replace").decode() != final:
+        yield "the answer is not valid text"
+
+
+def events(run: Run) -> Iterator[str]:
+    kinds: Counter[str] = Counter()
+    for event in run.events:
+        try:
+            kinds[RUN_EVENT.validate_python(event).type] += 1
+        except ValidationError as error:
+            yield f"no RunEvent: {str(error)[:200]}"
+    if kinds["run_finished"] != 1 and not run.cuts:
+        yield f"run_finished came {kinds['run_finished']} times"
+    finished = {event["step_id"] for event in run.events if event["type"] in ("step_finished", "step_skipped")}
+    untold = {record.step_id for record in run.out["evidence"]} - finished
+    if untold:
+        yield f"no event told of {sorted(untold)}"
+
+
+def time_taken(run: Run) -> Iterator[str]:
+    """A run ends near its deadline: each role that is still asked has 30 seconds, the writer two minutes."""
+    limits = run.limits
+    replans = (run.values or {}).get("replan_count", 0)
+    most = limits.deadline_seconds + 30 * (3 + 2 * replans + run.revisions) + 150
+    if run.seconds > most * (1 + run.cuts) + 1:
+        yield f"took {run.seconds:.0f} s, the deadline was {limits.deadline_seconds:.0f} s"
