@@ -14,7 +14,9 @@ _NUMBER = re.compile(
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _QUOTES = re.compile(r"“([^“”]{4,2000})”|「([^「」]{4,2000})」|\"([^\"\n]{4,2000})\"|『([^『』]{4,2000})』")
-_MARKS = re.compile(r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、]\s|^[ \t]*#+ ", re.MULTILINE)
+_MARKS = re.compile(
+    r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、]\s|^[ \t]*#+ ", re.MULTILINE
+)
 _SENTENCE = re.compile(r"[^\n。！？]*?(?:[。！？]|[.!?](?=\s|$)|(?=\n)|$)(?:\s{0,3}[\[【]\d{1,9}[\]】])*")
 MIN_QUOTE = 10
 

@@ -22,6 +22,7 @@ _SECRETS = (
     re.compile(r"(\beyJ)[\w-]{5,}\.[\w-]{5,}\.[\w-]+", re.ASCII),
     re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)"),
 )
+SCANNED_CHARS = 50_000
 _CONTEXT_WORDS = (
     "context length",
     "context_length",
@@ -114,7 +115,7 @@ class ModelCallFailed(Exception):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(one_line(error))
-        self.error_type = model_error_type(error)
+        self.error_type: ErrorType = model_error_type(error)
 
 
 def tool_error_type(error: BaseException) -> ErrorType:
@@ -131,6 +132,7 @@ def _tool_leaf(error: BaseException) -> ErrorType:
 
 def safe_text(text: str, limit: int = 400) -> str:
     """Return text on one line, cut, without what looks like a secret."""
+    text = text[:SCANNED_CHARS]  # an error may quote megabytes
     for pattern in _SECRETS:
         text = pattern.sub(lambda match: match[1] + "…", text)
     text = " ".join(text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "").split())

@@ -1,8 +1,8 @@
 """What one attempt at a step has run and got back, written through to the Store before and after each tool body.
 
 The ledger is the worker's only memory of tool runs that survives a crash: the budget is counted from it, finished
-calls are answered from it, and the evidence's sources come from it. Its namespace holds the id of the graph's task,
-which is the same when an interrupted superstep is run again, and another one in a fork.
+calls are answered from it, and the evidence's sources come from it. Its namespace names the superstep's checkpoint, the
+step and the attempt: the same when an interrupted superstep is run again, and another one in a fork.
 
 After a crash: a call whose end is recorded is answered from the record. One that was at work is run again if it only
 reads or is idempotent, and counts again; any other is not, because nobody knows whether it took effect.
@@ -31,14 +31,13 @@ class CallRecord(BaseModel):
     """One tool call: how often its body was started, and what came of it.
 
     Attributes:
-        id: see `call_identity`; order: of the first mention in this attempt, from 0.
+        id: see `call_identity`; ids sort as the model asked.
         key: the same for calls of the same tool with the same arguments.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     id: str
-    order: int
     tool: str
     arguments: str
     key: str
@@ -86,11 +85,8 @@ class StepLedger:
     async def load(self) -> None:
         """Read what an interrupted run of this attempt has recorded."""
         items = await self._store.asearch(self._namespace, limit=1000)
-        # The Store's own times have a resolution of one second: not enough to tell the order of calls.
-        records = sorted(
-            (CallRecord.model_validate(item.value) for item in items), key=lambda record: record.order
-        )
-        self.records = {record.id: record for record in records}
+        records = [CallRecord.model_validate(item.value) for item in items]
+        self.records = {record.id: record for record in sorted(records, key=lambda record: record.id)}
         self.replayed = {record.id for record in records if record.state != "running"}
 
     @property
@@ -166,14 +162,10 @@ class StepLedger:
         known = self.records.get(identity)
         if known is not None:
             return known
-        record = CallRecord(
-            id=identity,
-            order=len(self.records),
-            tool=tool,
-            arguments=shown(arguments),
-            key=call_key(tool, arguments),
-        )
-        return self.records.setdefault(identity, record)
+        record = CallRecord(id=identity, tool=tool, arguments=shown(arguments), key=call_key(tool, arguments))
+        # Calls of one answer may start in any order, and after a crash in another one.
+        self.records = dict(sorted((self.records | {identity: record}).items()))
+        return record
 
     async def started(self, record: CallRecord) -> None:
         """Store that a body is about to run."""
@@ -247,16 +239,18 @@ def call_key(tool: str, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def call_identity(turn: int, call_id: str, key: str) -> str:
+def call_identity(turn: int, place: int, call_id: str, key: str) -> str:
     """Return what names one call of an attempt, also when it is met again after a crash.
 
     Args:
         turn: how many model answers there are up to the one that asks for the call: some servers use the same
             call ids in every answer.
+        place: of the call in that answer.
         call_id: given by the model.
         key: of tool and arguments: some servers use one id for two calls of one answer.
     """
-    return hashlib.sha256(json.dumps([turn, call_id, key]).encode("utf-8", "replace")).hexdigest()[:32]
+    digest = hashlib.sha256(json.dumps([call_id, key]).encode("utf-8", "replace")).hexdigest()[:24]
+    return f"{turn:04}-{place:04}-{digest}"
 
 
 def as_text(content: Any) -> str:

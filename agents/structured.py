@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from pydantic import ValidationError
 
 from agents.brief import capped
-from agents.incoming import received
+from agents.incoming import clean_data, received
 from agents.retrying import with_retries
 from schemas.errors import AnswerInvalid, AnswerRefused, AnswerTruncated, PlanInvalid
 from schemas.evidence import Usage
@@ -222,7 +222,7 @@ def _scan(text: str) -> list[tuple[int, Any]]:
         except (json.JSONDecodeError, RecursionError):
             end = at + 1
         else:
-            found.append((end - at, value))
+            found.append((end - at, clean_data(value)))  # an escape may stand for a lone surrogate
         at = text.find("{", end)
     return found
 

@@ -8,26 +8,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
-from langchain.agents.middleware import ToolRetryMiddleware
-from langchain.agents.structured_output import ToolStrategy
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from agents.brief import brief_text
 from agents.checks import StepVerifier, failed_checks
 from agents.conclusion import concluded, unconcluded
-from agents.failures import ModelCallFailed, is_transient, model_error_type, one_line
-from agents.incoming import SafeAnswers
+from agents.crew import Crew
+from agents.failures import ModelCallFailed, model_error_type, one_line
 from agents.ledger import EXCERPT_CHARS, StepLedger
-from agents.middleware.answer import FindingAnswer, usage_in
-from agents.middleware.budget import StepBounds, ToolBudget, ToolErrors, limit_error
-from agents.middleware.fit import FitRequest
-from agents.prompts import prompt
+from agents.middleware.answer import usage_in
+from agents.middleware.at_work import AT_WORK, StepAtWork
+from agents.middleware.budget import limit_error
 from schemas.errors import LimitReached, StorageError
 from schemas.evidence import ErrorType, Evidence, Finding, Source, Usage
 from schemas.limits import RunLimits
@@ -35,10 +29,7 @@ from schemas.plan import Step
 from schemas.state import StepTask
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
-from tools.whole_text import NAME as READ_DOCUMENT
-from tools.whole_text import whole_text_tool
 
-RETRY_DELAY = 0.5
 MAX_CALLS_NAMED = 10
 FEW_SOURCES = 4
 SHORT_EXCERPT_CHARS = 120
@@ -49,11 +40,10 @@ class WorkerParts:
     """What every worker of an application shares.
 
     Attributes:
-        exclusive: gives the lock that tools which change something hold, by thread.
         now: wall clock; clock: monotonic seconds.
     """
 
-    model: BaseChatModel
+    crew: Crew
     registry: ToolRegistry
     artifacts: ArtifactStore
     verify_step: StepVerifier | None = None
@@ -84,7 +74,7 @@ class Attempt:
     seconds: float = field(init=False)
     step: Step = field(init=False)
     limits: RunLimits = field(init=False)
-    answer: FindingAnswer = field(init=False)
+    work: StepAtWork = field(init=False)
 
     def __post_init__(self) -> None:
         self.step = Step.model_validate(self.task["step"])
@@ -93,7 +83,18 @@ class Attempt:
         bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
         self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
         self.deadline = self.parts.clock() + self.seconds
-        self.answer = FindingAnswer(self.seconds_left)
+        self.work = StepAtWork(
+            ledger=self.ledger,
+            exclusive=self.exclusive,
+            emit=self.emit,
+            clock=self.parts.clock,
+            max_model_calls=self.limits.max_model_calls_per_step,
+            max_request_chars=self.limits.max_request_chars,
+            seconds=self.seconds,
+            seconds_left=self.seconds_left,
+            max_tokens=self.task["tokens_left"],
+            sources=self._known_sources,
+        )
 
     def seconds_left(self) -> float:
         """Return the wall-clock seconds that the step still has."""
@@ -113,7 +114,7 @@ class Attempt:
             evidence = await self._checked(evidence)
         cited = {*evidence.source_ids}
         sources = [source for source in self.ledger.sources.values() if source.id in cited]
-        usage = self.answer.spent + Usage(tool_calls=self.ledger.used)
+        usage = self.work.spent + Usage(tool_calls=self.ledger.used)
         return StepOutcome(evidence, sources, usage)
 
     async def _work(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:
@@ -139,10 +140,12 @@ class Attempt:
     async def _converse(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:
         # Half of the request is for what the tools will return.
         brief = HumanMessage(brief_text(self.brief(), self.limits.max_request_chars // 2))
-        state = await self._agent().ainvoke({"messages": [brief]}, config)
+        agent = self.parts.crew.agent(self.step.tools, self.task["grant"])
+        AT_WORK.set(self.work)
+        state = await agent.ainvoke({"messages": [brief]}, config)
         recorded = usage_in(state["messages"])
-        if recorded.model_calls > self.answer.spent.model_calls:  # the interrupted run had finished
-            self.answer.spent = recorded
+        if recorded.model_calls > self.work.spent.model_calls:  # the interrupted run had finished
+            self.work.spent = recorded
         finding = cast("Finding | dict[str, Any] | None", state.get("structured_response"))
         if isinstance(finding, dict):  # a checkpoint under strict msgpack gives back a dict
             finding = Finding.model_validate(finding)
@@ -171,63 +174,9 @@ class Attempt:
             "dependencies": [dependency_brief(d) for d in self.task["dependencies"]],
         }
 
-    def _bounds(self) -> StepBounds:
-        return StepBounds(
-            max_model_calls=self.limits.max_model_calls_per_step,
-            seconds=self.seconds,
-            seconds_left=self.seconds_left,
-            max_tokens=self.task["tokens_left"],
-            tokens_spent=lambda: self.answer.spent.tokens,
-        )
-
-    def _tools(self) -> list[BaseTool]:
-        """Return the step's tools; with any of them comes read_document, for results too long to show."""
-        registry = self.parts.registry
-        tools = registry.for_step(self.step.tools) if self.task["grant"] > 0 else []
-        if not tools:
-            return []
-        documents = registry.spec(READ_DOCUMENT).tool if READ_DOCUMENT in registry.names() else None
-        folder = documents if any(tool.name == "search_documents" for tool in tools) else None
-        reader = whole_text_tool(self._known_sources, self.parts.artifacts, folder)
-        return [*(tool for tool in tools if tool.name != READ_DOCUMENT), reader]
-
     def _known_sources(self) -> dict[str, Source]:
         carried = [Source.model_validate(s) for d in self.task["dependencies"] for s in d["sources"]]
         return {source.id: source for source in carried} | self.ledger.sources
-
-    def _agent(self) -> Any:
-        parts = self.parts
-        tools = self._tools()
-        repeatable = [tool.name for tool in tools if parts.registry.spec(tool.name).idempotent]
-        retry = ToolRetryMiddleware(
-            max_retries=2,
-            tools=cast("Any", repeatable),
-            retry_on=self._worth_retrying,
-            on_failure="error",
-            initial_delay=RETRY_DELAY,
-            max_delay=2 * RETRY_DELAY,
-            jitter=False,
-        )
-        budget = ToolBudget(
-            self.ledger,
-            parts.registry,
-            bounds=self._bounds(),
-            exclusive=self.exclusive,
-            emit=self.emit,
-            clock=parts.clock,
-        )
-        return create_agent(
-            cast("Any", SafeAnswers(parts.model)),
-            tools,
-            system_prompt=prompt("worker"),
-            middleware=[ToolErrors(), self.answer, retry, budget, FitRequest(self.limits.max_request_chars)],
-            response_format=ToolStrategy(Finding, handle_errors=True, tool_message_content="Finding taken."),
-            name="worker",
-        )
-
-    def _worth_retrying(self, error: Exception) -> bool:
-        # Where no run is left, the tool's own error says more than "not run".
-        return is_transient(error) and self.seconds_left() > 4 * RETRY_DELAY and not self.ledger.spent
 
     async def _texts(self) -> list[str]:
         """Return the full texts of all sources that the step may cite."""
@@ -241,7 +190,7 @@ class Attempt:
     def _evidence(
         self, finding: Finding | None, error_type: ErrorType | None, detail: str, texts: list[str]
     ) -> Evidence:
-        spent = self.answer.spent
+        spent = self.work.spent
         base = Evidence(
             step_id=self.step.id,
             plan_version=self.task["plan_version"],
@@ -264,7 +213,12 @@ class Attempt:
     async def _checked(self, evidence: Evidence) -> Evidence:
         registry = self.parts.registry
         tools = {name: registry.spec(name).tool for name in registry.names()}
-        failures = await failed_checks(self.step, evidence, tools.get, self.parts.verify_step)
+        spent = self.seconds - self.seconds_left()
+        try:
+            async with asyncio.timeout(max(0.01, self.task["seconds_left"] - spent)):
+                failures = await failed_checks(self.step, evidence, tools.get, self.parts.verify_step)
+        except TimeoutError:
+            failures = ["the run's deadline came before the checks and verify_step had ended"]
         if not failures:
             return evidence
         return evidence.model_copy(

@@ -24,10 +24,10 @@ NONSENSE = "zzqx vvkj"
 
 @dataclass(frozen=True)
 class Claim:
-    """A value that was stated and that no document gives for the slot."""
+    """A value that was stated and that no document gives for the slot; `forms`: as said, and in figures."""
 
     slot: Slot
-    value: str
+    forms: tuple[str, ...]
     sentence: str
 
 
@@ -44,7 +44,9 @@ class Lies:
             value = self._value(slot, way, texts)
             said = in_words(value, self.world.language) if way == "words" else value
             sentence = slot.attribute.say(self.world.language, slot.entity, said)
-            self.claims[slot] = Claim(slot, said, sentence.replace("$", "") if way == "words" else sentence)
+            self.claims[slot] = Claim(
+                slot, (said, value), sentence.replace("$", "") if way == "words" else sentence
+            )
         return self.claims[slot]
 
     def _value(self, slot: Slot, way: str, texts: str) -> str:
@@ -254,7 +256,7 @@ class LyingWriter(Scripted):
             own = next((s for s in sources if slot.entity in s["locator"]), {"n": 1, "excerpt": ""})
             claim = self.lies.claim(slot, self.lie.way, own["excerpt"])
             if self.lie.way == "elsewhere":  # cite what the value was taken from
-                own = next((s for s in sources if claim.value in s["excerpt"]), own)
+                own = next((s for s in sources if claim.forms[-1] in s["excerpt"]), own)
             end = claim.sentence[-1]
             lines.append(f"- {claim.sentence[:-1]}{self.lie.cite.format(n=own['n'])}{end}")
         return AIMessage("\n".join(lines) + self.lie.tail)

@@ -76,9 +76,10 @@ class Statement:
         sources = _letters("\n".join(filter(None, self.cited.values())))
         return _QUOTE.sub(lambda m: " " if _letters(m[1]) in sources else m[0], _NUMBERED.sub(" ", self.text))
 
-    def marks(self, value: str) -> bool:
-        """Return whether the mark is about this value: it names it, or a quotation that holds it."""
-        return bool(self.mark) and value.casefold() in f"{self.mark} {self._marked_quotes()}".casefold()
+    def marks(self, *values: str) -> bool:
+        """Return whether the mark is about a value, in any of its forms: it names it, or a quotation that holds it."""
+        named = f"{self.mark} {self._marked_quotes()}".casefold()
+        return bool(self.mark) and any(value.casefold() in named for value in values)
 
     def _marked_quotes(self) -> str:
         named = [quote.rstrip("…") for quote in _QUOTE.findall(self.mark)]
@@ -224,7 +225,7 @@ def wrong_values(answer: Answer, world: World, claims: Mapping[Slot, Claim]) -> 
             if any(not statement.marks(value) for value in said - also):
                 wrong.add(slot)
             if claim and _letters(claim.sentence) in _letters(statement.own_words):
-                wrong |= set() if statement.marks(claim.value) else {slot}
+                wrong |= set() if statement.marks(*claim.forms) else {slot}
     return wrong
 
 
@@ -243,7 +244,7 @@ def named_holes(
     found = {s for s in world.holes if any(s.is_named(line, world.language) for line in lines)}
     for slot in world.holes:
         claim = claims.get(slot)
-        marked = claim and any(s.marks(claim.value) for s in answer.statements if slot.entity in s.entities)
+        marked = claim and any(s.marks(*claim.forms) for s in answer.statements if slot.entity in s.entities)
         found |= {slot} if marked else set()
     return found
 

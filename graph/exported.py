@@ -8,7 +8,7 @@ checkout, so that Studio has something to show.
 from pathlib import Path
 
 from graph.builder import build_graph
-from graph.persistence import folder_tools
+from graph.persistence import artifacts_in, folder_tools
 from graph.settings import load_settings
 from graph.threads import TaskGraph
 from tools.artifacts import FileArtifacts
@@ -26,7 +26,8 @@ def export() -> TaskGraph:
     docs = settings.docs or (EXAMPLE if EXAMPLE.is_dir() else None)
     tools = folder_tools(docs, settings.root)
     # Made when the first result is stored, not here.
-    return build_graph(tools=tools, artifacts=FileArtifacts(settings.home / "artifacts"), settings=settings)
+    artifacts = artifacts_in(settings.artifacts, None) or FileArtifacts(settings.home / "artifacts")
+    return build_graph(tools=tools, artifacts=artifacts, settings=settings)
 
 
 graph = export()

@@ -1,7 +1,7 @@
 """One run per thread: locks that the system frees when a process dies, however it dies."""
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,25 +26,44 @@ class ThreadLocks:
         """Hold a thread.
 
         Raises:
-            ThreadBusy: another run holds it. StorageError: the lock file cannot be made.
+            ThreadBusy: another run holds it. StorageError: the lock cannot be made.
         """
         if thread_id in self._held:
             raise ThreadBusy(f"thread {thread_id!r} is busy: another run is working on it")
+        self._held.add(thread_id)
+        try:
+            async with self.elsewhere(thread_id):
+                yield
+        finally:
+            self._held.discard(thread_id)
+
+    async def held(self, thread_ids: Iterable[str]) -> set[str]:
+        """Return the threads that a run is working on, in this process or another."""
+        asked = set(thread_ids)
+        others = asked - self._held
+        return (asked & self._held) | await self.held_elsewhere(others)
+
+    @asynccontextmanager
+    async def elsewhere(self, thread_id: str) -> AsyncGenerator[None]:
+        """Hold a thread against other processes.
+
+        Raises:
+            ThreadBusy: one of them holds it. StorageError: the lock cannot be made.
+        """
         lock = self._file_lock(thread_id)
         if lock is not None and not acquired(lock):
-            raise ThreadBusy(f"thread {thread_id!r} is busy: another run or process is working on it")
-        self._held.add(thread_id)
+            raise busy(thread_id)
         try:
             yield
         finally:
-            self._held.discard(thread_id)
             if lock is not None:
                 lock.release()
 
-    def is_held(self, thread_id: str) -> bool:
-        """Return whether a run is working on the thread, in this process or another."""
-        if thread_id in self._held:
-            return True
+    async def held_elsewhere(self, thread_ids: set[str]) -> set[str]:
+        """Return those threads that other processes hold."""
+        return {thread_id for thread_id in thread_ids if self._file_is_locked(thread_id)}
+
+    def _file_is_locked(self, thread_id: str) -> bool:
         lock = self._file_lock(thread_id)
         if lock is None or not Path(lock.lock_file).exists():
             return False
@@ -58,6 +77,11 @@ class ThreadLocks:
             return None
         name = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
         return FileLock(self._folder / f"{name}.lock", is_singleton=False, thread_local=False)
+
+
+def busy(thread_id: str) -> ThreadBusy:
+    """Return the error for a thread that another process works on."""
+    return ThreadBusy(f"thread {thread_id!r} is busy: another run or process is working on it")
 
 
 def acquired(lock: FileLock) -> bool:

@@ -1,10 +1,16 @@
-"""The durable default: SQLite files, a store, artifacts and locks under PLANWEAVE_HOME."""
+"""What outlives a process: SQLite files under PLANWEAVE_HOME, or the Postgres database that is set."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
+from pydantic import SecretStr
 
 from agents.checks import StepVerifier
 from agents.models import Models
@@ -15,7 +21,7 @@ from graph.sqlite import SqliteCheckpoints, SqliteStore, connection, storage_lin
 from graph.threads import TaskGraph
 from nodes.parts import GoalVerifier
 from schemas.errors import SettingsError, StorageError
-from tools.artifacts import FileArtifacts
+from tools.artifacts import ArtifactStore, FileArtifacts, FsspecArtifacts, StoreArtifacts
 from tools.documents import document_tools
 from tools.files import file_tools
 
@@ -48,20 +54,81 @@ async def open_graph(
     """
     settings = settings or load_settings()
     every = [*folder_tools(docs or settings.docs, root or settings.root), *tools]
-    home = settings.home
-    async with databases(home, settings.busy_timeout_seconds) as (saver, store):
+    async with kept(settings) as where:
         yield build_graph(
             models,
             every,
             verify_step=verify_step,
             verify_goal=verify_goal,
-            checkpointer=saver,
-            store=store,
-            artifacts=FileArtifacts(home / "artifacts"),
-            locks=ThreadLocks(home / "locks"),
-            parts={"sweep": saver.sweep},
+            checkpointer=where.saver,
+            store=where.store,
+            artifacts=where.artifacts,
+            locks=where.locks,
+            parts={"sweep": where.sweep},
             settings=settings,
         )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where runs are kept: what build_graph needs of it.
+
+    Attributes:
+        sweep: drops the checkpoints of workers from a thread.
+    """
+
+    saver: BaseCheckpointSaver[Any]
+    store: BaseStore
+    artifacts: ArtifactStore
+    locks: ThreadLocks
+    sweep: Callable[[str], Awaitable[None]]
+
+
+@asynccontextmanager
+async def kept(settings: Settings) -> AsyncGenerator[Kept]:
+    """Open what the settings name, and close it again.
+
+    Raises:
+        SettingsError: the URL cannot be read, or an extra is missing. StorageError: it cannot be used.
+    """
+    home, url = settings.home, settings.database_url
+    if url is None:
+        async with databases(home, settings.busy_timeout_seconds) as (saver, store):
+            artifacts = artifacts_in(settings.artifacts, store) or FileArtifacts(home / "artifacts")
+            yield Kept(saver, store, artifacts, ThreadLocks(home / "locks"), saver.sweep)
+        return
+    async with postgres_database(url, settings) as found:
+        yield found
+
+
+@asynccontextmanager
+async def postgres_database(url: SecretStr, settings: Settings) -> AsyncGenerator[Kept]:
+    """Open a Postgres database."""
+    if find_spec("psycopg") is None or find_spec("langgraph.checkpoint.postgres") is None:
+        raise SettingsError("PLANWEAVE_DATABASE_URL needs the [postgres] extra: pip install -e '.[postgres]'")
+    from graph.postgres import postgres
+
+    patience, connections = settings.busy_timeout_seconds, settings.database_connections
+    async with postgres(url, patience=patience, max_connections=connections) as (saver, store, locks):
+        artifacts = artifacts_in(settings.artifacts, store) or StoreArtifacts(store)
+        yield Kept(saver, store, artifacts, locks, saver.sweep)
+
+
+def artifacts_in(where: str | None, store: BaseStore | None) -> ArtifactStore | None:
+    """Return the artifacts that PLANWEAVE_ARTIFACTS names; None where it names none.
+
+    Args:
+        where: the setting.
+        store: for "store"; None = the Store that comes with each run.
+
+    Raises:
+        SettingsError: it is a URL, and fsspec or its driver for such URLs is not installed.
+    """
+    if where is None:
+        return None
+    if where == "store":
+        return StoreArtifacts(store)
+    return FsspecArtifacts(where) if "://" in where else FileArtifacts(Path(where))
 
 
 @asynccontextmanager
@@ -109,8 +176,6 @@ def folder_tools(docs: Path | None, root: Path | None) -> list[BaseTool]:
 
 def tables_in(docs: Path) -> list[BaseTool]:
     """Return query_tables where there are tables and the [tables] extra is installed."""
-    from importlib.util import find_spec
-
     from tools.tables import table_tools
 
     return table_tools(docs) if find_spec("duckdb") else []

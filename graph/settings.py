@@ -26,8 +26,18 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         default=None, description="postgresql:// URL; empty = SQLite files in home"
     )
+    database_connections: int = Field(
+        default=10, ge=1, description="Most connections to Postgres; one more holds the locks"
+    )
+    artifacts: str | None = Field(
+        default=None,
+        description="Where full texts of results are kept: a folder, a URL for fsspec (s3://bucket/path), or 'store' "
+        "for the database; empty = the database with Postgres, a folder in home otherwise",
+    )
     busy_timeout_seconds: float = Field(
-        default=30, gt=0, description="Seconds to wait for a locked SQLite database"
+        default=30,
+        gt=0,
+        description="Seconds to wait for a locked SQLite database, or for a connection to Postgres",
     )
     agent_model: Annotated[
         str | None, Field(validation_alias=_either("AGENT_MODEL", "PLANWEAVE_AGENT_MODEL"))

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from graph.locks import ThreadLocks
+from graph.resuming import answering, nothing_to_resume
 from graph.serializer import with_our_serializer
 from nodes.dataflow import with_finished
 from nodes.parts import Parts, finished_root, ledger_root
@@ -109,7 +110,7 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
                 keep_choices(config, kwargs)
                 await self._note(thread_id, input)
             else:
-                kwargs["context"] = await self._resumable(input, config, kwargs.get("context"))
+                input, kwargs["context"] = await self._resumable(input, config, kwargs.get("context"))
             chunks = cast("AsyncGenerator[Any]", super().astream(input, config, **kwargs))
             try:
                 async with aclosing(chunks):
@@ -129,8 +130,8 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         address: Any = merge_configs(self.config, config)
         return str(address.get("configurable", {}).get("thread_id", ""))
 
-    async def _resumable(self, input: Any, config: Any, context: Any) -> Any:
-        """Return the context to go on with: that of the run, if it was started with one.
+    async def _resumable(self, input: Any, config: Any, context: Any) -> tuple[Any, Any]:
+        """Return the input and the context to go on with: that of the run, if it was started with one.
 
         Raises:
             InputError: there is no usable objective. NothingToResume: no unfinished run, or no such question.
@@ -144,7 +145,8 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
             await self._settle(thread_id)
             raise NothingToResume(f"thread {thread_id!r} {problem}")
         stored = cast("Mapping[str, Any]", state.metadata or {}).get(CHOICES)
-        return RunContext.model_validate_json(stored) if stored else context
+        context = RunContext.model_validate_json(stored) if stored else context
+        return answering(cast("Command[Any] | None", input), state), context
 
     async def _note(self, thread_id: str, input: dict[str, Any]) -> None:
         if thread_id:
@@ -183,14 +185,16 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
     async def threads(self, limit: int = 1000) -> list[ThreadSummary]:
         """Return the threads of this store, the last used first."""
         items = await self._index_store().asearch(INDEX, limit=limit)
-        found = [self._summary(item.value) for item in items]
+        held = await self.locks.held(str(item.value["thread_id"]) for item in items)
+        found = [self._summary(item.value, item.value["thread_id"] in held) for item in items]
         return sorted(found, key=lambda thread: thread.updated_at, reverse=True)
 
-    def _summary(self, value: dict[str, Any]) -> ThreadSummary:
+    @staticmethod
+    def _summary(value: dict[str, Any], held: bool) -> ThreadSummary:
         status = str(value["status"])
-        if status == "running" and not self.locks.is_held(value["thread_id"]):
+        if status == "running" and not held:
             status = "interrupted"
-        elif status != "running" and self.locks.is_held(value["thread_id"]):
+        elif held:
             status = "running"
         return ThreadSummary(
             thread_id=value["thread_id"],
@@ -235,18 +239,6 @@ def keep_choices(config: dict[str, Any], kwargs: dict[str, Any]) -> None:
     choices = context.model_dump_json(exclude_defaults=True)
     config["metadata"] = {**(config.get("metadata") or {}), CHOICES: choices}
     kwargs["context"] = context
-
-
-def nothing_to_resume(command: "Command[Any] | None", state: StateSnapshot) -> str:
-    """Return why a thread cannot go on with None or a Command, or ""."""
-    if not state.values and not state.tasks:
-        return "has nothing to resume: there is no such thread"
-    if command is None:
-        # Not `next`: it leaves out tasks that have written, while their superstep's checkpoint is still to come.
-        return "" if state.tasks else "has nothing to resume: its run has ended"
-    if command.resume is not None and not state.interrupts:
-        return "does not wait for an answer"
-    return ""
 
 
 def summary_fields(state: StateSnapshot) -> dict[str, Any]:

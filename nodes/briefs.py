@@ -91,9 +91,9 @@ def _tried(step: Step, record: Evidence) -> dict[str, Any]:
 def reviewer_brief(state: TaskState, plan: Plan) -> dict[str, Any]:
     """Return the reviewer's view: each step's criteria and evidence."""
     records = latest(state["evidence"])
-    open_steps = {s.id: s for s, _ in open_failures(state["plans"], state["evidence"])}
-    passed = {i: s for i, s in all_steps(state["plans"]).items() if i in records and records[i].passed}
-    steps = passed | {s.id: s for s in plan.steps} | open_steps
+    passed = [s for i, s in all_steps(state["plans"]).items() if i in records and records[i].passed]
+    open_steps = [s for s, _ in open_failures(state["plans"], state["evidence"])]
+    steps = {s.id: s for s in [*plan.steps, *passed, *open_steps]}
     return {
         "objective": state["objective"],
         "goal": plan.goal,

@@ -10,7 +10,7 @@ _BRACKETS = re.compile(
     r"(?P<image>!?)[\[【](?P<inside>[^\[\]【】\n]{1,300})[\]】]"
     r"(?P<link>\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\s?\))?"
 )
-_URL = re.compile(r"(?i)<?\b(?:(?:https?|ftp)://|www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
+_URL = re.compile(r"(?i)<?(?:(?:https?|ftp)://|(?<![A-Za-z0-9_.-])www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
 _LABEL = re.compile(r"(?i)^(?:sources?|refs?|references?|citations?|cite|来源|参考)[\s:：]+(?=\S)")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]+`)", re.DOTALL)
 # A citation that has been checked: characters of no meaning, so that it is not read again.
@@ -202,7 +202,7 @@ def compose(
     Code does it, not the model.
     """
     texts = TEXTS[language]
-    parts = [checked.text]
+    parts = [_closed(checked.text)]
     if checked.sources:
         lines = [f"{n}. {_source_line(source)}" for n, source in enumerate(checked.sources, start=1)]
         parts.append(f"## {texts['sources']}\n\n" + "\n".join(lines))
@@ -216,6 +216,12 @@ def compose(
     if gaps:
         parts.append(f"## {texts['gaps']}\n\n" + "\n".join(f"- {_plain(gap.description)}" for gap in gaps))
     return "\n\n".join(part for part in parts if part.strip())
+
+
+def _closed(text: str) -> str:
+    """Return a text whose last code block ends, so that what is appended is no part of it."""
+    fences = re.findall(r"^ {0,3}(```+|~~~+)", text, re.MULTILINE)
+    return f"{text}\n{fences[-1]}" if len(fences) % 2 else text
 
 
 def _named(dropped: Sequence[str]) -> str:
@@ -235,4 +241,8 @@ def _one_line(text: str) -> str:
 
 def _source_line(source: Source) -> str:
     title, locator = _one_line(source.title), _one_line(source.locator)
-    return f"{title} ({locator})" if title and title != locator else locator
+    if re.match(r"https?://\S+$", locator):
+        return f"{title} ({locator})" if title and title != locator else locator
+    # As code: a query holds asterisks, and a path underscores, that Markdown would read.
+    shown = f"`{locator.replace('`', chr(39))}`"
+    return f"{title} ({shown})" if title and title != locator else shown

@@ -14,6 +14,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.types import Interrupt
 
+from agents.crew import Crew
 from agents.ledger import StepLedger
 from agents.worker import Attempt, WorkerParts
 from nodes.dataflow import Finished, Flow, read_state, step_key
@@ -30,7 +31,7 @@ SCRATCHPAD = "__pregel_scratchpad"
 def make_execute(parts: Parts) -> LaneNode:
     """Return the node. At most limits.max_parallel_steps of a thread are at work; a step's clock starts then."""
     workers = WorkerParts(
-        parts.models.worker,
+        Crew(parts.models.worker, parts.registry, parts.artifacts),
         parts.registry,
         parts.artifacts,
         parts.verify_step,
@@ -149,7 +150,8 @@ class Lane:
             now=parts.now,
         )
         first = remaining_seconds(flow.plan)[grant.step.id]
-        async with parts.slots.slot(self.thread, limits.max_parallel_steps, first) as exclusive:
+        run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
+        async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
             await ledger.load()
             # The task is made here: the run's deadline does not wait with the step.
             attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, self.emit)

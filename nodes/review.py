@@ -1,5 +1,6 @@
 """review: judge the evidence. The model's words and the facts are combined by code."""
 
+import asyncio
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
@@ -17,6 +18,8 @@ from schemas.evidence import Gap, Review
 from schemas.plan import Plan
 from schemas.state import TaskState
 
+MIN_SECONDS = 1.0
+
 
 def make_review(parts: Parts) -> Node:
     """Return the node. Without a reviewer's answer the review is made of the evidence alone."""
@@ -28,7 +31,7 @@ def make_review(parts: Parts) -> Node:
         answer = await ask_role(parts, parts.models.reviewer, REVIEW_SCHEMA, messages, left)
         settled = settle(answer.value, state["plans"], state["evidence"], time_left=left > RAISED_SECONDS)
         if settled.approved and parts.verify_goal is not None:
-            settled = await goal_verified(parts, plan, state, settled)
+            settled = await goal_verified(parts, plan, state, settled, left)
         emitter(runtime.stream_writer)(Reviewed(approved=settled.approved, gaps=settled.gaps))
         update = {"review": settled, "usage": answer.usage}
         if answer.value is None:
@@ -42,9 +45,13 @@ def make_review(parts: Parts) -> Node:
     return review
 
 
-async def goal_verified(parts: Parts, plan: Plan, state: TaskState, review: Review) -> Review:
-    """Return the review, with a gap when the application's own verifier does not say True."""
-    reason = await verdict_of("verify_goal", parts.verify_goal or bool, plan, list(state["evidence"]))
+async def goal_verified(parts: Parts, plan: Plan, state: TaskState, review: Review, seconds: float) -> Review:
+    """Return the review, with a gap when the application's own verifier does not say True within the seconds."""
+    try:
+        async with asyncio.timeout(max(MIN_SECONDS, seconds)):
+            reason = await verdict_of("verify_goal", parts.verify_goal or bool, plan, list(state["evidence"]))
+    except TimeoutError:
+        reason = "verify_goal had not ended at the run's deadline"
     if not reason:
         return review
     return Review(

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
+from tests.backends import backend, postgres_server, postgres_url, where  # noqa: F401 - fixtures for all tests
+
 
 class Look:
     """A tool that counts its bodies and returns one named source."""

@@ -85,4 +85,6 @@ def body(message: dict[str, Any]) -> dict[str, Any]:
 def tool_call(name: str, arguments: Any) -> dict[str, Any]:
     """Return a message that calls a tool; arguments that are text are sent as they are."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": name, "arguments": text}}]}
+    return {
+        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": name, "arguments": text}}]
+    }

@@ -12,15 +12,15 @@ from langgraph.types import Command
 
 from agents.models import Models
 from graph import build_graph
-from tests.running import Bench, config
+from tests.running import Bench
 from tests.scripted import Asked, call, calls
 
 
-def reopened(b: Bench, tools: Sequence[BaseTool] = ()) -> Bench:
+def reopened(b: Bench, tools: Sequence[BaseTool] = (), **build: Any) -> Bench:
     """Return a bench with the same scripted models and threads, and a graph object of its own: a new process."""
     roles = Models(b.planner, b.worker, b.reviewer, b.writer)
     saver: Any = b.graph.checkpointer
-    return replace(b, graph=build_graph(roles, list(tools), checkpointer=saver))
+    return replace(b, graph=build_graph(roles, list(tools), checkpointer=saver, **build))
 
 
 def asked_of(out: dict[str, Any]) -> dict[str, Any]:

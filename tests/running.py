@@ -66,7 +66,9 @@ def bench(
     roles = {
         "planner": ScriptedModel(answers=list(planner) if planner is not None else [plan(*map(dict, steps))]),
         "worker": worker or ScriptedModel(by_step=by_step),
-        "reviewer": ScriptedModel(answers=list(reviewer or ()), always=None if reviewer is not None else review()),
+        "reviewer": ScriptedModel(
+            answers=list(reviewer or ()), always=None if reviewer is not None else review()
+        ),
         "writer": ScriptedModel(always=writer or AIMessage("The answer.")),
     }
     return Bench(build_graph(models(**roles), list(tools), **build), **roles)

@@ -5,10 +5,14 @@ import hashlib
 import os
 import re
 import tempfile
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
-from schemas.errors import StorageError
+from langgraph.config import get_store
+from langgraph.store.base import BaseStore
+
+from schemas.errors import SettingsError, StorageError
 from tools.results import clean_text
 
 _REF = re.compile(r"sha256:([0-9a-f]{64})")
@@ -95,6 +99,99 @@ class FileArtifacts:
             raise KeyError(ref)
         digest = match[1]
         return self._folder / digest[:2] / digest[2:4] / digest
+
+
+class StoreArtifacts:
+    """An ArtifactStore in a LangGraph Store: what every process that works on the same database can read.
+
+    Args:
+        store: None = the one of the run that is at work, which an Agent Server brings.
+    """
+
+    def __init__(self, store: BaseStore | None = None) -> None:
+        self._store = store
+
+    async def put(self, text: str) -> str:
+        """Store a text and return its reference."""
+        text = clean_text(text)
+        ref = _ref(text.encode())
+        await self._in_use().aput(*self._place(ref), {"text": text}, index=False)
+        return ref
+
+    async def get(self, ref: str) -> str:
+        """Return the text of a reference, or raise KeyError."""
+        item = await self._in_use().aget(*self._place(ref))
+        if item is None:
+            raise KeyError(ref)
+        return item.value["text"]
+
+    def _in_use(self) -> BaseStore:
+        return self._store if self._store is not None else get_store()
+
+    @staticmethod
+    def _place(ref: str) -> tuple[tuple[str, ...], str]:
+        match = _REF.fullmatch(ref)
+        if match is None:
+            raise KeyError(ref)
+        return ("planweave", "artifacts", match[1][:2]), match[1]
+
+
+class FsspecArtifacts:
+    """An ArtifactStore under any URL that fsspec knows, such as s3://bucket/prefix: url/ab/cd/<64 hex digits>.
+
+    Raises:
+        SettingsError: fsspec, or its driver for such URLs, is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            core: Any = import_module("fsspec.core")
+            files, root = cast("tuple[Any, str]", core.url_to_fs(url))
+        except (ImportError, ValueError) as error:
+            raise SettingsError(f"PLANWEAVE_ARTIFACTS: {error}: install fsspec and its driver") from None
+        self._files, self._root = files, root.rstrip("/")
+
+    async def put(self, text: str) -> str:
+        """Store a text and return its reference.
+
+        Raises:
+            StorageError: it could not be written.
+        """
+        data = clean_text(text).encode()
+        ref = _ref(data)
+        try:
+            await asyncio.to_thread(self._write, self._path(ref), data)
+        except OSError as error:
+            raise StorageError(f"cannot store a tool result in PLANWEAVE_ARTIFACTS: {error}") from error
+        return ref
+
+    async def get(self, ref: str) -> str:
+        """Return the text of a reference.
+
+        Raises:
+            KeyError: it is not a reference, or nothing is stored under it.
+            StorageError: it cannot be read, or is something else.
+        """
+        try:
+            data = cast("bytes", await asyncio.to_thread(self._files.cat_file, self._path(ref)))
+        except FileNotFoundError:
+            raise KeyError(ref) from None
+        except OSError as error:
+            raise StorageError(f"cannot read {ref} in PLANWEAVE_ARTIFACTS: {error}") from error
+        if _ref(data) != ref:
+            raise StorageError(f"{ref} in PLANWEAVE_ARTIFACTS is damaged: its content has another hash")
+        return data.decode()
+
+    def _write(self, path: str, data: bytes) -> None:
+        # Object stores show a file when it is whole; a local folder is better given as a plain path.
+        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._files.pipe_file(path, data)
+
+    def _path(self, ref: str) -> str:
+        match = _REF.fullmatch(ref)
+        if match is None:
+            raise KeyError(ref)
+        return f"{self._root}/{match[1][:2]}/{match[1][2:4]}/{match[1]}"
 
 
 def _ref(data: bytes) -> str:

@@ -52,25 +52,55 @@ async def run(
     Raises:
         ToolException: it cannot be started, or did not end in time; the message quotes its last output.
     """
-    process = await _start(arguments, root, environment)
     output = _Output(MAX_OUTPUT_BYTES)
-    reading = asyncio.ensure_future(_read(process, output))
+    # A pipe of our own: asyncio waits, with one of its, for whatever a program has left behind.
+    reading, writing = os.pipe()
     try:
-        await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        _kill(process)
-        await _drained(reading)
-        tail = f"; its last output: {output.text()[-_SHOWN_CHARS:]}" if output.size else ""
-        raise ToolException(f"{arguments[0]!r} was stopped after {seconds:g} s{tail}") from None
+        transport, stream = await _connected(reading)
+    except BaseException:
+        os.close(writing)
+        raise
+    drained = asyncio.ensure_future(_read(stream, output))
+    try:
+        try:
+            process = await _start(arguments, root, environment, writing)
+        finally:
+            os.close(writing)
+        code = await _watched(process, seconds, drained)
     finally:
-        # A program that has ended may have left others, which would hold its output open.
+        drained.cancel()
+        transport.close()
+    if code is None:
+        tail = f"; its last output: {output.text()[-_SHOWN_CHARS:]}" if output.size else ""
+        raise ToolException(f"{arguments[0]!r} was stopped after {seconds:g} s{tail}")
+    return Finished(code, output.text())
+
+
+async def _connected(reading: int) -> tuple[asyncio.ReadTransport, asyncio.StreamReader]:
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
+    )
+    return transport, stream
+
+
+async def _watched(
+    process: asyncio.subprocess.Process, seconds: float, drained: "asyncio.Future[None]"
+) -> int | None:
+    """Return the exit code, or None if the program had to be killed; nothing of its group is left either way."""
+    try:
+        return await asyncio.wait_for(process.wait(), seconds)
+    except TimeoutError:
+        return None
+    finally:
         _kill(process)
-        await asyncio.shield(_closed(process, reading))
-    return Finished(process.returncode or 0, output.text())
+        await asyncio.shield(process.wait())
+        # A process that has left the group may keep the output open for ever.
+        await asyncio.wait({drained}, timeout=_GRACE_SECONDS)
 
 
 async def _start(
-    arguments: Sequence[str], root: Path, environment: Mapping[str, str]
+    arguments: Sequence[str], root: Path, environment: Mapping[str, str], output: int
 ) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
@@ -78,8 +108,8 @@ async def _start(
             cwd=root,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     except (FileNotFoundError, NotADirectoryError):
@@ -89,23 +119,9 @@ async def _start(
         raise ToolException(f"{arguments[0]!r} cannot be started: {reason}") from None
 
 
-async def _read(process: asyncio.subprocess.Process, output: "_Output") -> None:
-    while process.stdout is not None and (data := await process.stdout.read(_READ_BYTES)):
+async def _read(stream: asyncio.StreamReader, output: "_Output") -> None:
+    while data := await stream.read(_READ_BYTES):
         output.take(data)
-
-
-async def _drained(reading: "asyncio.Future[None]") -> None:
-    # A process that left the group may keep the output open for ever.
-    await asyncio.wait({reading}, timeout=_GRACE_SECONDS)
-
-
-async def _closed(process: asyncio.subprocess.Process, reading: "asyncio.Future[None]") -> None:
-    await process.wait()
-    await _drained(reading)
-    reading.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await reading
-    process._transport.close()  # pyright: ignore - it has no public name, and would warn when collected
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

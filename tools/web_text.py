@@ -87,6 +87,8 @@ def _pdf(fetched: Fetched) -> str:
         raise ToolException(
             f"{fetched.address} is a PDF file: it is read where the [docs] extra is installed"
         )
+    if b"%PDF-" not in fetched.data[:1024]:  # the converter takes what it does not know for plain text
+        raise ToolException(f"{fetched.address} is no PDF, although its server says so")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fetched.pdf")
         path.write_bytes(fetched.data)

@@ -4,10 +4,10 @@ The files are confined to the folder. A program is not: it may do what its user 
 approval of its exact arguments, and that it sees nothing of the environment.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
@@ -66,9 +66,15 @@ def workspace_tools(root: Path, environment: Mapping[str, str] = MappingProxyTyp
     ]
 
 
-def _tool(permission: str, description: str, **body: Callable[..., Any]) -> BaseTool:
+def _tool(
+    permission: str,
+    description: str,
+    func: Callable[..., Result] | None = None,
+    coroutine: Callable[..., Awaitable[Result]] | None = None,
+) -> BaseTool:
     return StructuredTool.from_function(
-        **body,
+        func,
+        coroutine,
         description=description,
         response_format="content_and_artifact",
         metadata={"permission": permission, "idempotent": False},

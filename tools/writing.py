@@ -1,10 +1,11 @@
 """Files that are changed whole or not at all, under a folder that nothing leads out of."""
 
+import codecs
 import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,14 +17,20 @@ from tools.folder import MAX_FILE_BYTES, NotText, decode, inside
 
 _MAX_NAME_BYTES = 255
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\\:]")
-_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "gb18030", "cp1252")
+_MARKS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+    "gb18030": b"",
+    "cp1252": b"",
+}
 
 _locks: "WeakValueDictionary[str, threading.Lock]" = WeakValueDictionary()
 _locks_guard = threading.Lock()
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Path) -> Generator[None]:
     """Hold a file against every other change to it in this process.
 
     A lock of threads, not of asyncio: a call that is cancelled goes on in its thread until its change is made, and
@@ -141,11 +148,10 @@ def read_text_file(path: Path) -> TextFile:
         raise NotText
     data = path.read_bytes()
     text = decode(data)
-    for encoding in _ENCODINGS:
+    for encoding, mark in _MARKS.items():
+        used = mark if mark and data.startswith(mark) else b""
         with suppress(UnicodeError):
-            body = text.encode(encoding)
-            if data.endswith(body) and len(data) - len(body) in (0, 2, 3):
+            if used + text.encode(encoding) == data:
                 crlf = "\r\n" in text and text.count("\r\n") == text.count("\n") == text.count("\r")
-                shown = text.replace("\r\n", "\n") if crlf else text
-                return TextFile(shown, encoding, data[: len(data) - len(body)], crlf)
+                return TextFile(text.replace("\r\n", "\n") if crlf else text, encoding, used, crlf)
     raise NotText

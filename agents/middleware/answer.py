@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from agents.failures import ModelCallFailed, one_line
+from agents.middleware.at_work import at_work
 from agents.retrying import with_retries
 from agents.structured import MAX_ATTEMPTS, UNREADABLE, is_truncated, json_objects, raise_refusal, usage_of
 from schemas.errors import AnswerInvalid, LimitReached, PlanweaveError
@@ -29,17 +30,8 @@ NUDGE = "planweave_nudge"
 class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
     """Reads the Finding out of whatever the model answers, and counts what the calls cost.
 
-    Args:
-        seconds_left: of the step; retries of transient errors stay inside it.
-
-    Attributes:
-        spent: model calls and tokens of this process; `usage_in` gives those of the messages.
+    Retries of transient errors stay inside the step's time.
     """
-
-    def __init__(self, seconds_left: Callable[[], float]) -> None:
-        super().__init__()
-        self.seconds_left = seconds_left
-        self.spent = Usage()
 
     @override
     async def awrap_model_call(
@@ -47,8 +39,9 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        if not self.spent.model_calls:
-            self.spent = usage_in(request.messages)  # after a crash: what the interrupted run has spent
+        step = at_work()
+        if not step.spent.model_calls:
+            step.spent = usage_in(request.messages)  # after a crash: what the interrupted run has spent
         try:
             response = await self._call(request, handler)
         except (GraphBubbleUp, PlanweaveError):
@@ -58,7 +51,7 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         message = _answer_of(response)
         if message is None:
             return response
-        self.spent = self.spent + usage_of(message)
+        step.spent = step.spent + usage_of(message)
         raise_refusal(message)
         if response.structured_response is None and not message.tool_calls:
             finding = next(iter(_findings(message.text)), None)
@@ -74,7 +67,7 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         problem = ""
         for _ in range(MAX_ATTEMPTS):
             try:
-                return await with_retries(lambda: self._once(request, handler), self.seconds_left)
+                return await with_retries(lambda: self._once(request, handler), at_work().seconds_left)
             except UNREADABLE as error:
                 problem = f"the server's answer could not be read ({one_line(error, 200)})"
         raise AnswerInvalid("Finding", [problem])
@@ -89,7 +82,7 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         except LimitReached:
             raise
         except BaseException:  # also where time has run out: the request was made, and counts
-            self.spent = self.spent + Usage(model_calls=1)
+            at_work().spent += Usage(model_calls=1)
             raise
 
     @hook_config(can_jump_to=["model", "end"])

@@ -5,7 +5,6 @@ Stands inside ToolRetryMiddleware, so that it sees every retry. Counts live in t
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -19,6 +18,7 @@ from typing_extensions import override
 from agents.failures import one_line, tool_error_type
 from agents.ledger import CallRecord, StepLedger, call_identity, call_key
 from agents.middleware.approval import ask_person
+from agents.middleware.at_work import StepAtWork, at_work
 from schemas.errors import LimitReached, StorageError
 from schemas.events import ToolFinished, ToolStarted
 from schemas.evidence import ErrorType
@@ -31,54 +31,15 @@ REPEATED_ROUNDS = 3
 SOFT_SHARE = 0.8
 
 
-@dataclass(frozen=True)
-class StepBounds:
-    """What else bounds a step besides its tool runs.
-
-    Attributes:
-        max_model_calls: the last one gets no tools.
-        seconds: wall-clock seconds of the step; seconds_left: those that remain.
-        max_tokens: input and output tokens that the step may still use; None = no bound.
-        tokens_spent: those it has used.
-    """
-
-    max_model_calls: int
-    seconds: float
-    seconds_left: Callable[[], float]
-    max_tokens: int | None
-    tokens_spent: Callable[[], int]
-
-
 class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     """Reserves and records tool runs; takes the tools away when they are spent, so that only the Finding is left.
 
-    Args:
-        ledger: of this attempt.
-        registry: says what each tool may do.
-        bounds: of the step.
-        exclusive: held while a tool that writes or executes runs: one at a time in a run.
-        emit: takes RunEvents.
-        clock: seconds, monotonic.
+    `registry` says what each tool may do.
     """
 
-    def __init__(
-        self,
-        ledger: StepLedger,
-        registry: ToolRegistry,
-        *,
-        bounds: StepBounds,
-        exclusive: asyncio.Lock,
-        emit: Callable[[BaseModel], None],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, registry: ToolRegistry) -> None:
         super().__init__()
-        self.ledger = ledger
         self.registry = registry
-        self.bounds = bounds
-        self.exclusive = exclusive
-        self.emit = emit
-        self.clock = clock
-        self.model_calls = 0
 
     @override
     async def awrap_model_call(
@@ -86,47 +47,22 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        messages, bounds = request.messages, self.bounds
+        messages, step = request.messages, at_work()
         # Calls that raised have left no message: they are counted here, answers also after a crash.
-        calls = max(self.model_calls, sum(isinstance(message, AIMessage) for message in messages))
-        if calls >= bounds.max_model_calls:
-            raise LimitReached("max_model_calls_per_step", bounds.max_model_calls)
-        self.model_calls = calls + 1
+        calls = max(step.requests, sum(isinstance(message, AIMessage) for message in messages))
+        if calls >= step.max_model_calls:
+            raise LimitReached("max_model_calls_per_step", step.max_model_calls)
+        step.requests = calls + 1
         if rounds_repeat(messages):
-            self.ledger.close("no_progress")
-        elif calls == bounds.max_model_calls - 1 or self._tokens_are_spent():
-            self.ledger.close("model_limit")
-        end = self._end_notice()
+            step.ledger.close("no_progress")
+        elif calls == step.max_model_calls - 1 or tokens_are_spent(step):
+            step.ledger.close("model_limit")
+        end = end_notice(step.ledger)
         if end and request.tools:
             request = request.override(tools=[], messages=[*messages, HumanMessage(end)])
-        elif request.tools and (soft := self._soft_notice()):
+        elif request.tools and (soft := soft_notice(step)):
             request = request.override(messages=[*messages, HumanMessage(soft)])
         return await handler(request)
-
-    def _tokens_are_spent(self) -> bool:
-        most = self.bounds.max_tokens
-        return most is not None and self.bounds.tokens_spent() >= most
-
-    def _soft_notice(self) -> str:
-        """Return a word of warning from 80 % of the tool runs or the time on."""
-        ledger, bounds = self.ledger, self.bounds
-        if bounds.seconds_left() < (1 - SOFT_SHARE) * bounds.seconds:
-            return f"About {max(0, bounds.seconds_left()):.0f} seconds are left for this step: conclude soon."
-        if ledger.grant > 1 and ledger.used >= SOFT_SHARE * ledger.grant:
-            return f"{ledger.grant - ledger.used} of {ledger.grant} tool runs are left: conclude soon."
-        return ""
-
-    def _end_notice(self) -> str:
-        ledger = self.ledger
-        if ledger.closed == "no_progress":
-            return (
-                "You repeat yourself. The tools are closed: conclude now with a Finding from what you have."
-            )
-        if ledger.closed is not None:
-            return "The step's limit is reached. Conclude now with a Finding from what you have."
-        if ledger.spent and ledger.grant > 0:
-            return f"All {ledger.grant} tool runs are used. Conclude now with a Finding from what you have."
-        return ""
 
     @override
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
@@ -146,7 +82,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def _past(self, request: ToolCallRequest, identity: str, spec: ToolSpec) -> ToolMessage | None:
         """Return the answer of a call that is not to run, because it has: here, or before a crash."""
-        ledger, call = self.ledger, request.tool_call
+        ledger, call = at_work().ledger, request.tool_call
         known = ledger.records.get(identity)
         if known is not None and known.state == "ok":
             return self._answer(request, known.content)
@@ -167,39 +103,41 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def _refused(self, request: ToolCallRequest, identity: str) -> ToolMessage:
         call = request.tool_call
-        return self._answer(request, await self.ledger.refuse(identity, call["name"], call["args"]), ok=False)
+        return self._answer(
+            request, await at_work().ledger.refuse(identity, call["name"], call["args"]), ok=False
+        )
 
     async def _run_alone(
         self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
     ) -> ToolResult:
         """Run a tool that changes something: after a person's yes, and never beside another one."""
-        if self.ledger.spent:
+        if at_work().ledger.spent:
             return await self._refused(request, identity)
-        decision = ask_person(self.ledger.step_id, spec, request.tool_call)
+        decision = ask_person(at_work().ledger.step_id, spec, request.tool_call)
         if decision.rejected:
             return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
         asked = request.tool_call
         call = ToolCall(name=asked["name"], args=decision.arguments, id=asked["id"], type="tool_call")
-        async with self.exclusive:
+        async with at_work().exclusive:
             return await self._run(request.override(tool_call=call), handler, spec, identity)
 
     async def _run(
         self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
     ) -> ToolResult:
         call = request.tool_call
-        record = self.ledger.reserve(identity, call["name"], call["args"])
+        record = at_work().ledger.reserve(identity, call["name"], call["args"])
         if record is None:
             return await self._refused(request, identity)
-        await self.ledger.started(record)
-        self.emit(self._started(record))
-        began = self.clock()
+        await at_work().ledger.started(record)
+        at_work().emit(self._started(record))
+        began = at_work().clock()
         try:
             result = await run_body(lambda: handler(request), spec)
         except GraphBubbleUp:
-            await self.ledger.unrun(record)
+            await at_work().ledger.unrun(record)
             raise
         except Exception as error:
-            await self.ledger.failed(record, one_line(error), tool_error_type(error))
+            await at_work().ledger.failed(record, one_line(error), tool_error_type(error))
             self._ended(record, began, ok=False)
             raise
         return await self._record(request, record, result, began)
@@ -208,33 +146,33 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self, request: ToolCallRequest, record: CallRecord, result: ToolResult, began: float
     ) -> ToolResult:
         if isinstance(result, Command):
-            await self.ledger.finished(record, "", [])
+            await at_work().ledger.finished(record, "", [])
             self._ended(record, began, ok=True)
             return result
         if result.status == "error":
             text = str(result.text)[:1000]
-            await self.ledger.failed(record, text, "tool")
+            await at_work().ledger.failed(record, text, "tool")
             self._ended(record, began, ok=False)
             return self._answer(request, text, ok=False)
-        content = await self.ledger.finished(record, result.content, result.artifact)
+        content = await at_work().ledger.finished(record, result.content, result.artifact)
         self._ended(record, began, ok=True)
         return self._answer(request, content)
 
     def _started(self, record: CallRecord) -> ToolStarted:
         return ToolStarted(
-            step_id=self.ledger.step_id,
+            step_id=at_work().ledger.step_id,
             tool=record.tool,
             arguments=record.arguments,
-            calls_used=self.ledger.used,
+            calls_used=at_work().ledger.used,
         )
 
     def _ended(self, record: CallRecord, began: float, *, ok: bool) -> None:
         ids = [source.id for source in record.sources]
-        seconds = round(self.clock() - began, 3)
+        seconds = round(at_work().clock() - began, 3)
         event = ToolFinished(
-            step_id=self.ledger.step_id, tool=record.tool, ok=ok, seconds=seconds, source_ids=ids
+            step_id=at_work().ledger.step_id, tool=record.tool, ok=ok, seconds=seconds, source_ids=ids
         )
-        self.emit(event)
+        at_work().emit(event)
 
     def _answer(self, request: ToolCallRequest, content: str, *, ok: bool = True) -> ToolMessage:
         call = request.tool_call
@@ -257,6 +195,32 @@ class ToolErrors(AgentMiddleware[AgentState[Any], Any, Any]):
             return ToolMessage(text, tool_call_id=str(call["id"]), name=call["name"], status="error")
 
 
+def tokens_are_spent(step: StepAtWork) -> bool:
+    """Return whether the step has used the tokens that the run had left."""
+    return step.max_tokens is not None and step.spent.tokens >= step.max_tokens
+
+
+def soft_notice(step: StepAtWork) -> str:
+    """Return a word of warning from 80 % of the tool runs or the time on, else ""."""
+    ledger, left = step.ledger, step.seconds_left()
+    if left < (1 - SOFT_SHARE) * step.seconds:
+        return f"About {max(0, left):.0f} seconds are left for this step: conclude soon."
+    if ledger.grant > 1 and ledger.used >= SOFT_SHARE * ledger.grant:
+        return f"{ledger.grant - ledger.used} of {ledger.grant} tool runs are left: conclude soon."
+    return ""
+
+
+def end_notice(ledger: StepLedger) -> str:
+    """Return what the model is told when the tools are taken away, else ""."""
+    if ledger.closed == "no_progress":
+        return "You repeat yourself. The tools are closed: conclude now with a Finding from what you have."
+    if ledger.closed is not None:
+        return "The step's limit is reached. Conclude now with a Finding from what you have."
+    if ledger.spent and ledger.grant > 0:
+        return f"All {ledger.grant} tool runs are used. Conclude now with a Finding from what you have."
+    return ""
+
+
 def failed_line(tool: str, error: str) -> str:
     """Return what the model is told of a tool that failed."""
     return f"{tool} failed: {error}"
@@ -266,8 +230,13 @@ def identity_of(request: ToolCallRequest) -> str:
     """Return what names the call in the ledger."""
     messages: list[AnyMessage] = request.state["messages"]
     call = request.tool_call
-    turn = sum(isinstance(message, AIMessage) for message in messages)
-    return call_identity(turn, str(call["id"]), call_key(call["name"], call["args"]))
+    answers = [message for message in messages if isinstance(message, AIMessage)]
+    asked = answers[-1].tool_calls if answers else []
+    places = [
+        n for n, other in enumerate(asked) if (other["id"], other["args"]) == (call["id"], call["args"])
+    ]
+    key = call_key(call["name"], call["args"])
+    return call_identity(len(answers), places[0] if places else 0, str(call["id"]), key)
 
 
 def may_repeat(spec: ToolSpec) -> bool:
@@ -298,6 +267,8 @@ async def run_body(call: Callable[[], Awaitable[ToolResult]], spec: ToolSpec) ->
     if not done:
         _abandon(task)
         raise TimeoutError(f"{spec.name} took longer than its {spec.timeout_seconds:g} s")
+    if task.cancelled():  # by the tool itself: nobody has asked the step to stop
+        raise RuntimeError(f"{spec.name} ended by cancelling itself")
     return task.result()
 
 

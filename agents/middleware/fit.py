@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from typing_extensions import override
 
 from agents.brief import capped
+from agents.middleware.at_work import at_work
 from tools.results import cut
 
 SHORT = 200
@@ -20,17 +21,13 @@ class FitRequest(AgentMiddleware[AgentState[Any], Any, Any]):
     characters; then, if that is not enough, the longest remaining texts but the brief. The full texts stay in the artifact store.
     """
 
-    def __init__(self, max_request_chars: int) -> None:
-        super().__init__()
-        self.max_request_chars = max_request_chars
-
     @override
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        room = self.max_request_chars - len(request.system_prompt or "")
+        room = at_work().max_request_chars - len(request.system_prompt or "")
         return await handler(request.override(messages=fit(request.messages, room)))
 
 

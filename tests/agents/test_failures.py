@@ -63,7 +63,10 @@ def test_a_models_error_has_its_kind(error: Exception, kind: str) -> None:
         (ValueError("x"), "tool"),
         (ExceptionGroup("g", [TimeoutError(), ExceptionGroup("h", [ConnectionError()])]), "transient"),
         (ExceptionGroup("g", [TimeoutError(), ValueError()]), "tool"),
-        (httpx.HTTPStatusError("x", request=REQUEST, response=httpx.Response(502, request=REQUEST)), "transient"),
+        (
+            httpx.HTTPStatusError("x", request=REQUEST, response=httpx.Response(502, request=REQUEST)),
+            "transient",
+        ),
         (httpx.HTTPStatusError("x", request=REQUEST, response=httpx.Response(404, request=REQUEST)), "tool"),
         (httpx.HTTPStatusError("x", request=REQUEST, response=httpx.Response(401, request=REQUEST)), "auth"),
     ],
@@ -108,7 +111,9 @@ def test_no_known_kind_of_secret_is_left(secret: str, carrier: str) -> None:
     assert secret not in one_line(RuntimeError(carrier.format(secret)))
 
 
-@pytest.mark.parametrize("carrier", [c for c in CARRIERS if not c.startswith(("Incorrect", "密钥", "https://host.test/?key"))])
+@pytest.mark.parametrize(
+    "carrier", [c for c in CARRIERS if not c.startswith(("Incorrect", "密钥", "https://host.test/?key"))]
+)
 def test_a_secret_of_no_known_kind_is_hidden_where_its_name_stands_before_it(carrier: str) -> None:
     assert "hunter2hunter2" not in safe_text(carrier.format("hunter2hunter2"))
 
@@ -139,6 +144,8 @@ def test_a_line_is_one_line_of_valid_text_within_its_bound(text: str) -> None:
     assert line.encode("utf-8").decode() == line
 
 
-@pytest.mark.parametrize("text", ["\ud800 half", "a" * 5_000_000, "://a:" * 200_000, "api_key" * 200_000, "sk-" * 400_000])
+@pytest.mark.parametrize(
+    "text", ["\ud800 half", "a" * 5_000_000, "://a:" * 200_000, "api_key" * 200_000, "sk-" * 400_000]
+)
 def test_hostile_text_is_handled_in_bounded_time(text: str) -> None:
     assert len(safe_text(text)) <= 400

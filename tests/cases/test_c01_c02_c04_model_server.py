@@ -20,12 +20,16 @@ JSON = json.dumps(PLAN, ensure_ascii=False)
 
 
 def client(server: FakeServer) -> ChatOpenAI:
-    return ChatOpenAI(base_url=server.base_url, api_key="sk-test-123456", model="fake", max_retries=0, max_tokens=100)
+    return ChatOpenAI(
+        base_url=server.base_url, api_key="sk-test-123456", model="fake", max_retries=0, max_tokens=100
+    )
 
 
 async def planned_by(server: FakeServer) -> tuple[dict[str, Any], ScriptedModel]:
     worker = ScriptedModel(by_step={"a": [look(), finding("a", "s1")]})
-    roles = models(client(server), worker, ScriptedModel(always=review()), ScriptedModel(always=AIMessage("Yes [1].")))
+    roles = models(
+        client(server), worker, ScriptedModel(always=review()), ScriptedModel(always=AIMessage("Yes [1]."))
+    )
     graph = build_graph(roles, [Look().tool()])
     return await graph.ainvoke({"objective": "find it"}), worker
 
@@ -36,7 +40,7 @@ WRAPPED = {
     "json": {"content": JSON},
     "fence": {"content": f"```json\n{JSON}\n```"},
     "bare fence": {"content": f"```\n{JSON}\n```"},
-    "think": {"content": f"<think>{{x}} maybe {{\"steps\": 1}}</think>{JSON}"},
+    "think": {"content": f'<think>{{x}} maybe {{"steps": 1}}</think>{JSON}'},
     "open think": {"content": f"{JSON}<think>was that {{right}}?"},
     "prose": {"content": f"Here is {{my}} plan:\n{JSON}\nI hope it helps {{you}}."},
     "indented": {"content": json.dumps(PLAN, indent=4)},
@@ -197,7 +201,11 @@ async def test_c01_tokens_that_the_server_reports_add_up() -> None:
 
 
 async def test_c01_a_worker_over_the_wire_answers_every_call_it_made() -> None:
-    arguments = {"summary": "a found", "source_ids": ["s1"], "criteria": [{"criterion": "a is known", "met": True}]}
+    arguments = {
+        "summary": "a found",
+        "source_ids": ["s1"],
+        "criteria": [{"criterion": "a is known", "met": True}],
+    }
     with serving(tool_call("look", {"query": "q"}), tool_call("Finding", arguments)) as server:
         roles = models(
             ScriptedModel(answers=[_plan_call()]), client(server), ScriptedModel(always=review()), ScriptedModel(always=AIMessage("Yes [1]."))

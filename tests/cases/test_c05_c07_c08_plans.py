@@ -86,7 +86,9 @@ async def test_c05_a_plan_that_is_never_valid_fails_and_nothing_runs(name: str) 
 
 
 async def test_c05_every_problem_is_named_at_once() -> None:
-    b = planned(raw_plan(steps=[step("a", tool_budget=50), step("b", "b", timeout_seconds=0), step("c", "ghost")]))
+    b = planned(
+        raw_plan(steps=[step("a", tool_budget=50), step("b", "b", timeout_seconds=0), step("c", "ghost")])
+    )
     b.planner.answers.append(plan(step("a")))
     await b.run()
     problems = b.planner.asked[1].messages[-1].text
@@ -186,9 +188,19 @@ async def test_c08_a_model_that_never_stops_ends_on_a_product_limit(role: str) -
 
     b = bench(planner=[], tools=[Look().tool()], reviewer=[])
     b.planner.always = fresh
-    b.worker.always = search if role == "worker" else (lambda asked: finding(asked.brief["step"]["id"], met=False))
-    b.reviewer.always = review(False, {"description": "more"}) if role != "reviewer" else AIMessage("more, more")
+    b.worker.always = (
+        search if role == "worker" else (lambda asked: finding(asked.brief["step"]["id"], met=False))
+    )
+    b.reviewer.always = (
+        review(False, {"description": "more"}) if role != "reviewer" else AIMessage("more, more")
+    )
     out = await b.run(max_replans=8, total_tool_budget=10_000)
     assert out["status"] == "failed"
-    assert out["stop_reason"] in ("replan_limit", "review_unavailable", "attempted_steps", "tool_budget", "no_progress")
+    assert out["stop_reason"] in (
+        "replan_limit",
+        "review_unavailable",
+        "attempted_steps",
+        "tool_budget",
+        "no_progress",
+    )
     assert out["usage"].model_calls < 400

@@ -25,7 +25,11 @@ JSON = (
 
 async def test_c09_one_search_and_the_finding_fit_a_budget_of_one() -> None:
     tool = Look()
-    b = bench(step("a", tool_budget=1), work={"a": [look("c1"), finding("a", "s1", call_id="f1")]}, tools=[tool.tool()])
+    b = bench(
+        step("a", tool_budget=1),
+        work={"a": [look("c1"), finding("a", "s1", call_id="f1")]},
+        tools=[tool.tool()],
+    )
     out = await b.run()
     evidence = of(out, "a")
     assert (evidence.passed, evidence.tool_calls, evidence.error_type) == (True, 1, None)
@@ -79,7 +83,9 @@ async def test_c10_three_calls_in_one_message_run_at_most_the_budget(budget: int
 
 async def test_c10_calls_that_share_one_id_are_each_counted() -> None:
     tool = Look()
-    twins = calls(call("look", "same", query="q1"), call("look", "same", query="q2"), call("look", "same", query="q3"))
+    twins = calls(
+        call("look", "same", query="q1"), call("look", "same", query="q2"), call("look", "same", query="q3")
+    )
     b = bench(step("a", tool_budget=2), work={"a": [twins, finding("a", "s1")]}, tools=[tool.tool()])
     out = await b.run()
     assert len(tool.runs) <= 2
@@ -91,7 +97,9 @@ BAD_FINDINGS: list[Callable[[int], AIMessage]] = [
     lambda n: calls(call("Finding", f"f{n}", **{**GOOD, "passed": True})),
     lambda n: calls(call("Finding", f"f{n}", **{**GOOD, "summary": ""})),
     lambda n: calls(call("Finding", f"f{n}", **{**GOOD, "source_ids": "s1"})),
-    lambda n: calls(call("Finding", f"f{n}", **{**GOOD, "criteria": [{"criterion": "a is known", "met": "yes"}]})),
+    lambda n: calls(
+        call("Finding", f"f{n}", **{**GOOD, "criteria": [{"criterion": "a is known", "met": "yes"}]})
+    ),
     lambda n: calls(call("Finding", f"f{n}", **{**GOOD, "source_ids": [f"s{i}" for i in range(51)]})),
     lambda n: calls(call("Finding", f"f{n}", **{**GOOD, "summary": "x" * 8001})),
     lambda n: calls(call("Finding", f"f{n}"), call("Finding", f"g{n}")),
@@ -101,7 +109,9 @@ BAD_FINDINGS: list[Callable[[int], AIMessage]] = [
 
 
 @pytest.mark.parametrize("bad", BAD_FINDINGS)
-async def test_c12_a_finding_that_never_validates_is_tried_three_times_at_most(bad: Callable[[int], AIMessage]) -> None:
+async def test_c12_a_finding_that_never_validates_is_tried_three_times_at_most(
+    bad: Callable[[int], AIMessage],
+) -> None:
     worker = ScriptedModel(answers=[look(), *(bad(n) for n in range(10))])
     out = await bench(step("a"), worker=worker, tools=[Look().tool()]).run()
     evidence = of(out, "a")
@@ -111,8 +121,12 @@ async def test_c12_a_finding_that_never_validates_is_tried_three_times_at_most(b
 
 
 @pytest.mark.parametrize("bad", BAD_FINDINGS)
-async def test_c12_a_corrected_finding_counts_and_the_problem_was_named(bad: Callable[[int], AIMessage]) -> None:
-    b = bench(step("a"), work={"a": [look(), bad(1), finding("a", "s1", call_id="f9")]}, tools=[Look().tool()])
+async def test_c12_a_corrected_finding_counts_and_the_problem_was_named(
+    bad: Callable[[int], AIMessage],
+) -> None:
+    b = bench(
+        step("a"), work={"a": [look(), bad(1), finding("a", "s1", call_id="f9")]}, tools=[Look().tool()]
+    )
     out = await b.run()
     assert of(out, "a").passed
     again = b.worker.asked[-1].messages[-1].text
@@ -126,7 +140,10 @@ async def test_c12_a_corrected_finding_counts_and_the_problem_was_named(bad: Cal
         AIMessage("完成了 {ok}"),
         AIMessage(""),
         AIMessage([]),
-        AIMessage("", invalid_tool_calls=[InvalidToolCall(name="Finding", args="{broken", id="i1", error="bad json")]),
+        AIMessage(
+            "",
+            invalid_tool_calls=[InvalidToolCall(name="Finding", args="{broken", id="i1", error="bad json")],
+        ),
         AIMessage("", invalid_tool_calls=[InvalidToolCall(name=None, args=None, id=None, error=None)]),
         AIMessage("", response_metadata={"finish_reason": "length"}),
     ],

@@ -42,8 +42,12 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "kind"), ERRORS, ids=lambda v: v if isinstance(v, str) else type(v).__name__)
-async def test_c16_a_raising_tool_is_one_evidence_and_costs_no_sibling(error: BaseException, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "kind"), ERRORS, ids=lambda v: v if isinstance(v, str) else type(v).__name__
+)
+async def test_c16_a_raising_tool_is_one_evidence_and_costs_no_sibling(
+    error: BaseException, kind: str
+) -> None:
     bad = raising(error, "bad")
     work = {"a": [look(tool="bad"), finding("a", met=False)], "b": [look(), finding("b", "s1")]}
     b = bench(step("a"), step("b"), work=work, tools=[bad.tool(), Look().tool()])

@@ -109,7 +109,10 @@ async def test_c23_huge_arguments_of_a_call_do_not_grow_the_next_request() -> No
     b = bench(step("a"), work={"a": [look(query="q" * 2_000_000), finding("a", "s1")]}, tools=[tool.tool()])
     out = await b.run()
     assert out["status"] == "completed"
-    assert sum(len(str(call)) for m in b.worker.asked[1].messages for call in getattr(m, "tool_calls", ())) < 1_000
+    assert (
+        sum(len(str(call)) for m in b.worker.asked[1].messages for call in getattr(m, "tool_calls", ()))
+        < 1_000
+    )
     assert [len(query) for query in tool.runs] == [2_000_000]
     assert len(out["sources"][0].locator) <= 1_000
 
@@ -117,7 +120,12 @@ async def test_c23_huge_arguments_of_a_call_do_not_grow_the_next_request() -> No
 async def test_c23_a_wide_run_with_many_sources_still_fits_the_writer() -> None:
     tool = Look()
     tool.before = lambda query: [
-        {"source_id": f"{query}-{n}", "text": "原文" * 200, "title": "题" * 200, "url": f"https://e.test/{query}/{n}"}
+        {
+            "source_id": f"{query}-{n}",
+            "text": "原文" * 200,
+            "title": "题" * 200,
+            "url": f"https://e.test/{query}/{n}",
+        }
         for n in range(20)
     ]
     ids = [f"s{n}" for n in range(20)]

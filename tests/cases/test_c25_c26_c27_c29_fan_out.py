@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from tests.conftest import Look
@@ -16,7 +17,9 @@ from tests.scripted import ScriptedModel, finding, look, plan, step
 
 def asking(name: str = "look") -> Look:
     tool = Look(name)
-    tool.before = lambda query: [{"source_id": "s1", "text": f"{query}={interrupt({'kind': 'which', 'query': query})}"}]
+    tool.before = lambda query: [
+        {"source_id": "s1", "text": f"{query}={interrupt({'kind': 'which', 'query': query})}"}
+    ]
     return tool
 
 
@@ -106,7 +109,8 @@ async def test_c27_never_more_steps_at_work_than_allowed(limit: int) -> None:
     assert out["status"] == "completed"
 
 
-async def test_c27_two_threads_do_not_share_their_places() -> None:
+@pytest.mark.parametrize("threads", [("t1", "t2"), None])
+async def test_c27_two_runs_do_not_share_their_places(threads: tuple[str, str] | None) -> None:
     inside = asyncio.Event()
     tool = Look()
 
@@ -117,9 +121,11 @@ async def test_c27_two_threads_do_not_share_their_places() -> None:
 
     tool.before = wait_for_both
     worker = ScriptedModel(answers=[look(), look(), finding("a", "s1"), finding("a", "s1")])
-    b = bench(worker=worker, planner=[], tools=[tool.tool()])
+    b = bench(
+        worker=worker, planner=[], tools=[tool.tool()], checkpointer=InMemorySaver() if threads else None
+    )
     b.planner.always = plan(step("a"))
-    outs = await asyncio.gather(*(b.run(thread=t, max_parallel_steps=1) for t in ("t1", "t2")))
+    outs = await asyncio.gather(*(b.run(thread=t, max_parallel_steps=1) for t in threads or ("", "")))
     assert [o["status"] for o in outs] == ["completed", "completed"]
 
 

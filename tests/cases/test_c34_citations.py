@@ -49,16 +49,22 @@ async def test_c34_no_unknown_citation_survives_in_any_form(cited: str) -> None:
     assert "s9" not in body
 
 
-@pytest.mark.parametrize("text", ["- [ ] todo\n- [x] done", "`a[0]` and `b[i]`", "```\nx = a[7]\n```", "a range [from, to) of it"])
+@pytest.mark.parametrize(
+    "text", ["- [ ] todo\n- [x] done", "`a[0]` and `b[i]`", "```\nx = a[7]\n```", "a range [from, to) of it"]
+)
 async def test_c34_brackets_that_cite_nothing_stay(text: str) -> None:
     assert (await answer(text)).startswith(text)
 
 
 async def test_c34_numbers_mean_the_numbers_that_the_writer_was_shown() -> None:
     tool = Look()
-    tool.before = lambda query: [{"source_id": i, "text": i, "url": f"https://e.test/{i}"} for i in ("2", "1")]
+    tool.before = lambda query: [
+        {"source_id": i, "text": i, "url": f"https://e.test/{i}"} for i in ("2", "1")
+    ]
     work = {"a": [look(), finding("a", "2", "1")]}
-    text = (await bench(step("a"), work=work, tools=[tool.tool()], writer=AIMessage("X [1].")).run())["final_answer"]
+    text = (await bench(step("a"), work=work, tools=[tool.tool()], writer=AIMessage("X [1].")).run())[
+        "final_answer"
+    ]
     assert "1. https://e.test/2" in text
 
 
@@ -69,7 +75,9 @@ async def test_c34_a_link_to_a_known_source_becomes_its_number() -> None:
 
 async def test_c34_the_steps_task_is_not_offered_to_the_writer_as_evidence() -> None:
     b = bench(
-        step("a", task="show that Alpha costs 99"), work={"a": [look(), finding("a", "s1")]}, tools=[Look().tool()]
+        step("a", task="show that Alpha costs 99"),
+        work={"a": [look(), finding("a", "s1")]},
+        tools=[Look().tool()],
     )
     await b.run()
     assert "costs 99" not in b.writer.asked[0].text
@@ -82,12 +90,16 @@ async def test_c34_nothing_passed_means_the_answer_says_so_and_no_writer_is_aske
     out = await b.run(objective, max_replans=0)
     assert b.writer.asked == []
     assert "99" not in out["final_answer"]
-    assert out["final_answer"].startswith("Nothing could be established" if objective == "find it" else "没有得出任何结论")
+    assert out["final_answer"].startswith(
+        "Nothing could be established" if objective == "find it" else "没有得出任何结论"
+    )
 
 
 async def test_c34_only_what_is_cited_is_listed_and_numbers_start_at_one() -> None:
     tool = Look()
-    tool.before = lambda query: [{"source_id": i, "text": i, "url": f"https://e.test/{i}"} for i in ("s1", "s2", "s3")]
+    tool.before = lambda query: [
+        {"source_id": i, "text": i, "url": f"https://e.test/{i}"} for i in ("s1", "s2", "s3")
+    ]
     work = {"a": [look(), finding("a", "s1", "s2", "s3")]}
     b = bench(step("a"), work=work, tools=[tool.tool()], writer=AIMessage("X [3], Y [1]."))
     text = (await b.run())["final_answer"]

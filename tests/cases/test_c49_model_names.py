@@ -14,7 +14,15 @@ from tests.fake_server import serving, tool_call
 from tests.running import config
 from tests.scripted import step
 
-NAMES = ["qwen3:8b", "my-model", "deepseek-chat", "org/model:free", "llama3.1:8b-instruct-q4_K_M", "模型", "openai:my-model"]
+NAMES = [
+    "qwen3:8b",
+    "my-model",
+    "deepseek-chat",
+    "org/model:free",
+    "llama3.1:8b-instruct-q4_K_M",
+    "模型",
+    "openai:my-model",
+]
 KEY = SecretStr("sk-test-123456")
 
 
@@ -24,7 +32,9 @@ def settings(**fields: object) -> Settings:
 
 @pytest.mark.parametrize("key", [None, "sk-test-123456"])
 @pytest.mark.parametrize("name", NAMES)
-def test_c49_any_name_works_over_the_openai_protocol_when_a_base_url_is_set(name: str, key: str | None) -> None:
+def test_c49_any_name_works_over_the_openai_protocol_when_a_base_url_is_set(
+    name: str, key: str | None
+) -> None:
     model = Models.single(name).resolve(ModelSettings(base_url="http://127.0.0.1:1/v1", api_key=key)).planner
     assert isinstance(model, ChatOpenAI)
     assert model.model_name == name.removeprefix("openai:")
@@ -67,7 +77,9 @@ def test_c49_a_bad_name_of_any_role_is_found_before_any_planning(role: str) -> N
 
 async def test_c49_a_named_model_runs_over_the_wire_without_a_key() -> None:
     plan = {"steps": [step("a", tools=[])]}
-    with serving(tool_call("Plan", plan), tool_call("Finding", {"summary": "x"}), {"content": "no review"}) as server:
+    with serving(
+        tool_call("Plan", plan), tool_call("Finding", {"summary": "x"}), {"content": "no review"}
+    ) as server:
         graph = build_graph(settings=settings(agent_model="qwen3:8b", openai_base_url=server.base_url))
         out = await graph.ainvoke({"objective": "find it"}, config())
     assert {request["model"] for request in server.requests} == {"qwen3:8b"}

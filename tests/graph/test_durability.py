@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from agents.ledger import StepLedger
-from graph.persistence import databases
+from agents.ledger import StepLedger, call_identity
+from graph.persistence import Kept
 from schemas.errors import StorageError
 from tests.conftest import Look
 from tests.running import bench, of
@@ -156,20 +155,19 @@ async def test_calls_are_told_apart_where_a_server_repeats_its_call_ids() -> Non
     assert of(out, "a").tool_calls == 4
 
 
-async def test_invariant_13_a_ledger_read_back_has_its_calls_in_order(tmp_path: Path) -> None:
+async def test_invariant_13_a_ledger_read_back_has_its_calls_in_order(where: Kept) -> None:
     def ledger(store: BaseStore) -> StepLedger:
         return StepLedger(
             store, ("ledger", "t"), step_id="a", grant=10, artifacts=MemoryArtifacts(), max_result_chars=1000
         )
 
-    async with databases(tmp_path, 5) as (_, store):
-        first = ledger(store)
-        for number in range(8):
-            record = first.reserve(f"id{number * 7919 % 10}", "look", {"query": f"q{number}"})
-            assert record is not None
-            await first.finished(record, [{"source_id": f"s{number}", "text": "t"}], None)
-        again = ledger(store)
-        await again.load()
+    first = ledger(where.store)
+    for number in range(8):
+        record = first.reserve(call_identity(number, 0, "c", "k"), "look", {"query": f"q{number}"})
+        assert record is not None
+        await first.finished(record, [{"source_id": f"s{number}", "text": "t"}], None)
+    again = ledger(where.store)
+    await again.load()
     assert list(again.sources) == [f"s{number}" for number in range(8)]
     assert list(again.records.values()) == list(first.records.values())
     assert again.used == 8

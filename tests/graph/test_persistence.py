@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from langgraph.types import Command
 from graph import RunContext, build_graph, open_graph
 from graph.serializer import READABLE, readable, serializer
 from graph.settings import Settings
-from schemas.errors import StorageError
+from schemas.errors import SettingsError, StorageError
 from schemas.evidence import Evidence, Finding, Gap, Review, Source, Usage
 from schemas.limits import RunLimits
 from schemas.plan import Plan, Step
+from tests.backends import Backend
 from tests.conftest import Look
 from tests.running import config
 from tests.scripted import ScriptedModel, finding, look, models, plan, review, step
@@ -35,13 +36,22 @@ from tests.scripted import ScriptedModel, finding, look, models, plan, review, s
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+def saver_of_the_callers_own(backend: Backend) -> AbstractAsyncContextManager[Any]:
+    if backend.url is None:
+        return AsyncSqliteSaver.from_conn_string(str(backend.home / "own.sqlite"))
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    return AsyncPostgresSaver.from_conn_string(backend.url)
+
+
 async def test_c41_a_saver_of_the_callers_own_gives_back_models_without_warnings(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
     tool = Look()
     roles = scripted("a")
     for value in ({"objective": "find"}, Command(resume={"decision": "approve"})):
-        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "own.sqlite")) as saver:
+        async with saver_of_the_callers_own(backend) as saver:
+            await saver.setup()
             graph = build_graph(roles, [tool.tool()], checkpointer=saver)
             await graph.ainvoke(value, config(), context=RunContext(review_plan="first"))
             values = (await graph.aget_state(config())).values
@@ -204,16 +214,45 @@ async def test_invariant_16_a_large_result_is_stored_once_and_not_in_the_databas
     tool.before = lambda query: [{"source_id": source_id, "text": text}] if source_id else text
     async with open_graph(Settings(home=tmp_path), models=scripted("a"), tools=[tool.tool()]) as graph:
         await graph.ainvoke({"objective": "find"}, config())
-    stored = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]  # noqa: ASYNC240
-    assert [path.read_text() for path in stored] == [text]
-    assert b"29999 bottles" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.sqlite*"))  # noqa: ASYNC240
-    assert sum(path.stat().st_size for path in tmp_path.glob("*.sqlite*")) < len(text)  # noqa: ASYNC240
+    stored = list(files(tmp_path / "artifacts", "**/*"))
+    assert stored == [text.encode()]
+    databases = b"".join(files(tmp_path, "*.sqlite*"))
+    assert b"29999 bottles" not in databases
+    assert len(databases) < len(text)
 
 
-async def test_no_task_and_no_connection_outlives_the_graph(tmp_path: Path) -> None:
+def files(folder: Path, pattern: str) -> Iterator[bytes]:
+    return (path.read_bytes() for path in folder.glob(pattern) if path.is_file())
+
+
+async def test_no_task_and_no_connection_outlives_the_graph(backend: Backend) -> None:
     before = asyncio.all_tasks()
-    async with open_graph(Settings(home=tmp_path), models=scripted("a"), tools=[Look().tool()]) as graph:
+    async with open_graph(backend.settings(), models=scripted("a"), tools=[Look().tool()]) as graph:
         await graph.ainvoke({"objective": "find"}, config())
     del graph
     assert {t for t in asyncio.all_tasks() - before if not t.done()} == set()
-    assert [name for name in os.listdir(tmp_path) if name.endswith("-wal")] == []
+    assert [name for name in os.listdir(backend.home) if name.endswith("-wal")] == []
+    assert backend.is_left_alone()
+
+
+@pytest.mark.parametrize("artifacts", [None, "store", "memory://planweave-test"])
+async def test_the_full_text_of_a_result_can_be_read_by_another_process(
+    artifacts: str | None, backend: Backend
+) -> None:
+    tool = Look()
+    text = "".join(f"{number} bottles. " for number in range(10_000))
+    tool.before = lambda query: [{"source_id": "s1", "text": text}]
+    settings = backend.settings(artifacts=artifacts)
+    async with open_graph(settings, models=scripted("a"), tools=[tool.tool()]) as graph:
+        out = await graph.ainvoke({"objective": "find"}, config())
+    async with open_graph(settings, models=scripted("a")) as another:
+        (source,) = out["sources"]
+        assert await another.parts.artifacts.get(source.artifact) == text
+        with pytest.raises(KeyError):
+            await another.parts.artifacts.get("sha256:" + "0" * 64)
+
+
+async def test_artifacts_under_a_url_that_nothing_serves_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="PLANWEAVE_ARTIFACTS"):
+        async with open_graph(Settings(home=tmp_path, artifacts="nosuch://place"), models=scripted("a")):
+            pass

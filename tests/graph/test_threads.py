@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.types import Command
 
 from graph import open_graph
-from graph.settings import Settings
+from graph.persistence import Kept
 from graph.threads import TaskGraph
 from schemas.errors import InputError, NothingToResume, ThreadBusy
+from tests.backends import Backend, built_on
 from tests.conftest import Look
 from tests.running import Bench, bench, config
 from tests.scripted import ScriptedModel, finding, look, models, plan, review, step
@@ -41,9 +41,9 @@ def one_step(tool: Look, runs: int = 1, **build: Any) -> Bench:
     )
 
 
-async def test_invariant_14_two_runs_at_once_on_one_thread_are_refused() -> None:
+async def test_invariant_14_two_runs_at_once_on_one_thread_are_refused(where: Kept) -> None:
     tool = Held()
-    b = one_step(tool)
+    b = one_step(tool, **built_on(where))
     first = asyncio.create_task(b.run())
     await tool.running.wait()
     with pytest.raises(ThreadBusy, match=r"^thread 't1' is busy: [^\n]*$"):
@@ -56,9 +56,9 @@ async def test_invariant_14_two_runs_at_once_on_one_thread_are_refused() -> None
     assert len(b.planner.asked) == 1
 
 
-async def test_invariant_14_another_thread_is_not_held_up() -> None:
+async def test_invariant_14_another_thread_is_not_held_up(where: Kept) -> None:
     tool = Held()
-    b = one_step(tool, runs=2)
+    b = one_step(tool, runs=2, **built_on(where))
     first = asyncio.create_task(b.run())
     await tool.running.wait()
     second = asyncio.create_task(b.run(thread="t2"))
@@ -66,7 +66,7 @@ async def test_invariant_14_another_thread_is_not_held_up() -> None:
     assert [out["status"] for out in await asyncio.gather(first, second)] == ["completed", "completed"]
 
 
-async def test_invariant_14_two_graphs_on_one_home_share_the_lock(tmp_path: Path) -> None:
+async def test_invariant_14_two_graphs_on_one_home_share_the_lock(backend: Backend) -> None:
     tool = Held()
     roles = models(
         ScriptedModel(answers=[plan(step("a"))]),
@@ -74,7 +74,7 @@ async def test_invariant_14_two_graphs_on_one_home_share_the_lock(tmp_path: Path
         ScriptedModel(always=review()),
         ScriptedModel(always=finding("a")),
     )
-    settings = Settings(home=tmp_path)
+    settings = backend.settings()
     async with (
         open_graph(settings, models=roles, tools=[tool.tool()]) as one,
         open_graph(settings, models=models(), tools=[tool.tool()]) as other,
@@ -89,9 +89,9 @@ async def test_invariant_14_two_graphs_on_one_home_share_the_lock(tmp_path: Path
         assert [t.status for t in await other.threads()] == ["completed"]
 
 
-async def test_invariant_14_a_run_that_fails_or_is_left_frees_the_thread() -> None:
+async def test_invariant_14_a_run_that_fails_or_is_left_frees_the_thread(where: Kept) -> None:
     tool = Held()
-    b = one_step(tool, runs=2)
+    b = one_step(tool, runs=2, **built_on(where))
     first = asyncio.create_task(b.run())
     await tool.running.wait()
     first.cancel()
@@ -105,8 +105,10 @@ async def test_invariant_14_a_run_that_fails_or_is_left_frees_the_thread() -> No
 
 
 @pytest.mark.parametrize("value", [None, Command(resume={"decision": "approve"}), Command(resume="x")])
-async def test_invariant_14_a_thread_that_does_not_exist_has_nothing_to_resume(value: Any) -> None:
-    b = bench()
+async def test_invariant_14_a_thread_that_does_not_exist_has_nothing_to_resume(
+    value: Any, where: Kept
+) -> None:
+    b = bench(**built_on(where))
     with pytest.raises(NothingToResume, match=r"^thread 't1' [^\n]*there is no such thread$"):
         await b.go_on(value)
     assert b.planner.asked == []
@@ -114,8 +116,8 @@ async def test_invariant_14_a_thread_that_does_not_exist_has_nothing_to_resume(v
 
 
 @pytest.mark.parametrize("value", [None, Command(resume={"decision": "approve"})])
-async def test_invariant_14_a_finished_thread_has_nothing_to_resume(value: Any) -> None:
-    b = one_step(Look())
+async def test_invariant_14_a_finished_thread_has_nothing_to_resume(value: Any, where: Kept) -> None:
+    b = one_step(Look(), **built_on(where))
     out = await b.run()
     asked = [len(m.asked) for m in (b.planner, b.worker, b.reviewer, b.writer)]
     with pytest.raises(NothingToResume, match=r"its run has ended|does not wait for an answer"):
@@ -124,9 +126,9 @@ async def test_invariant_14_a_finished_thread_has_nothing_to_resume(value: Any) 
     assert (await b.values())["final_answer"] == out["final_answer"]
 
 
-async def test_invariant_14_an_answer_without_a_question_changes_nothing() -> None:
+async def test_invariant_14_an_answer_without_a_question_changes_nothing(where: Kept) -> None:
     tool = Held()
-    b = one_step(tool)
+    b = one_step(tool, **built_on(where))
     first = asyncio.create_task(b.run())
     await tool.running.wait()
     first.cancel()
@@ -138,8 +140,8 @@ async def test_invariant_14_an_answer_without_a_question_changes_nothing() -> No
     assert (await b.go_on())["status"] == "completed"
 
 
-async def test_invariant_14_going_on_with_a_paused_thread_puts_its_question_again() -> None:
-    b = one_step(Look())
+async def test_invariant_14_going_on_with_a_paused_thread_puts_its_question_again(where: Kept) -> None:
+    b = one_step(Look(), **built_on(where))
     paused = await b.run(review_plan="first")
     again = await b.go_on()
     assert again["__interrupt__"][0].value == paused["__interrupt__"][0].value
@@ -149,9 +151,9 @@ async def test_invariant_14_going_on_with_a_paused_thread_puts_its_question_agai
     assert out["status"] == "completed"
 
 
-async def test_invariant_14_a_new_objective_on_a_finished_thread_starts_clean() -> None:
+async def test_invariant_14_a_new_objective_on_a_finished_thread_starts_clean(where: Kept) -> None:
     tool = Look()
-    b = one_step(tool, runs=2)
+    b = one_step(tool, runs=2, **built_on(where))
     await b.run("the first", total_tool_budget=10)
     out = await b.run("the second")
     assert len(out["evidence"]) == len(out["sources"]) == 1
@@ -177,13 +179,14 @@ async def stopped_in_a_step(b: Bench, tool: Held) -> None:
 
 @pytest.mark.parametrize("leave", [paused_in_approve, stopped_in_a_step])
 async def test_invariant_14_a_new_objective_on_an_unfinished_thread_starts_clean(
-    leave: Callable[[Bench, Held], Any],
+    leave: Callable[[Bench, Held], Any], where: Kept
 ) -> None:
     tool = Held()
     b = bench(
         planner=[plan(step("old")), plan(step("a"))],
         work={"old": [look(query="old")], "a": [look(), finding("a", "s1")]},
         tools=[tool.tool()],
+        **built_on(where),
     )
     await leave(b, tool)
     tool.release.set()
@@ -197,23 +200,23 @@ async def test_invariant_14_a_new_objective_on_an_unfinished_thread_starts_clean
 @pytest.mark.parametrize(
     "given", [{}, {"objective": "  "}, {"objective": 7}, {"messages": []}, {"objective": "x" * 20_001}]
 )
-async def test_an_unusable_objective_is_refused_before_anything_is_written(given: Any) -> None:
-    b = bench()
+async def test_an_unusable_objective_is_refused_before_anything_is_written(given: Any, where: Kept) -> None:
+    b = bench(**built_on(where))
     with pytest.raises(InputError, match=r"^[^\n]+$"):
         await b.graph.ainvoke(given, config())
     assert await b.graph.threads() == []
     assert (await b.values()) == {}
 
 
-async def test_a_context_that_cannot_be_used_is_refused_naming_the_field() -> None:
-    b = bench()
+async def test_a_context_that_cannot_be_used_is_refused_naming_the_field(where: Kept) -> None:
+    b = bench(**built_on(where))
     with pytest.raises(InputError, match="review_plan"):
         await b.graph.ainvoke({"objective": "x"}, config(), context={"review_plan": "sometimes"})
 
 
-async def test_a_graph_bound_to_a_thread_is_guarded_like_any_other() -> None:
+async def test_a_graph_bound_to_a_thread_is_guarded_like_any_other(where: Kept) -> None:
     tool = Held()
-    b = one_step(tool)
+    b = one_step(tool, **built_on(where))
     bound = b.graph.with_config(config("bound"))
     first = asyncio.create_task(bound.ainvoke({"objective": "find"}))
     await tool.running.wait()
@@ -223,8 +226,8 @@ async def test_a_graph_bound_to_a_thread_is_guarded_like_any_other() -> None:
     await first
 
 
-async def test_the_list_of_threads_shows_how_each_run_stands() -> None:
-    b = one_step(Look(), runs=2)
+async def test_the_list_of_threads_shows_how_each_run_stands(where: Kept) -> None:
+    b = one_step(Look(), runs=2, **built_on(where))
     await b.run("wait", "waits", review_plan="first")
     await b.run("end", "ended")
     found = {t.thread_id: (t.objective, t.status, t.tool_calls) for t in await b.graph.threads()}
@@ -232,8 +235,8 @@ async def test_the_list_of_threads_shows_how_each_run_stands() -> None:
     assert [t.thread_id for t in await b.graph.threads()] == ["ended", "waits"]
 
 
-async def test_what_only_running_steps_need_is_dropped_at_the_end() -> None:
-    b = one_step(Look())
+async def test_what_only_running_steps_need_is_dropped_at_the_end(where: Kept) -> None:
+    b = one_step(Look(), **built_on(where))
     await b.run()
     graph: TaskGraph = b.graph
     assert await graph.parts.store.asearch(("planweave", "ledger")) == []

@@ -14,6 +14,7 @@ from schemas.events import RUN_EVENT
 from schemas.evidence import Evidence, Source
 from schemas.plan import Plan, Step
 from tests.hostile.run import Run
+from tests.hostile.text import texts_in
 from tests.hostile.world import INVENTED_FIGURE, UNKNOWN_IDS, UNKNOWN_URL
 
 STATUS = ("completed", "partial", "failed", "cancelled")
@@ -176,21 +177,17 @@ def dependencies(run: Run) -> Iterator[str]:
 def versions(run: Run) -> Iterator[str]:
     """Ids are never used for another step; what passed stays in the plan."""
     seen: dict[str, Step] = {}
-    before: set[str] = set()
     for plan in plans_of(run).values():
-        ids = {step.id for step in plan.steps}
         if plan.created_by == "replanner":
             for step in plan.steps:
                 if step.id in seen and step.task != seen[step.id].task:
                     yield f"id {step.id} was used for another step"
-                if step.id in seen and step.id not in before:
-                    yield f"id {step.id} came back"
         seen |= {step.id: step for step in plan.steps}
-        before = ids
     plan = run.out["plan"]
     if plan is not None and plan.created_by == "replanner":
         missing = {r.step_id for r in run.out["evidence"] if r.passed} - {s.id for s in plan.steps}
-        if missing:
+        room = run.limits.max_plan_steps - len(plan.steps)
+        if missing and room >= len(missing):
             yield f"passed steps {missing} are gone from the plan"
 
 
@@ -231,19 +228,19 @@ def answer(run: Run) -> Iterator[str]:
     if at and not listed:
         yield "a list of sources without a source"
     cited = {i for r in run.out["evidence"] if r.passed for i in r.source_ids}
-    real = {source_line(source) for source in run.out["sources"] if source.id in cited}
+    real = [locator_of(source.locator) for source in run.out["sources"] if source.id in cited]
     for line in listed:
-        if line not in real:
+        if not any(place in locator_of(line) for place in real):
             yield f"listed, and no passed step cites it: {line[:100]!r}"
     shown = [line for line in lines if not is_numbered(line) or not at or line[:200] not in {f"{n}. {s}"[:200] for n, s in enumerate(listed, 1)}]
-    prose = re.sub(r"`[^`]*`", "``", "\n".join(shown))
+    prose = "\n".join(shown)
     for number in re.findall(r"[\[【](\d+)[\]】]", prose):
         if not 1 <= int(number[:9]) <= len(listed):
             yield f"[{number[:20]}] points to nothing: {len(listed)} sources are listed"
     for unknown in UNKNOWN_IDS:
         if f"[{unknown}]" in prose:
             yield f"[{unknown}] is left in the answer"
-    if UNKNOWN_URL.casefold() in prose.casefold():
+    if re.search(f"(?i)(?<!`){re.escape(UNKNOWN_URL)}", prose):  # code names what it has removed, as code
         yield "an unknown address is left in the answer"
     body = "\n".join(lines[: at[0]] if at else lines)
     yield from flagged(body.split("\n## ")[0])
@@ -260,8 +257,7 @@ def mapped(run: Run, listed: list[str]) -> Iterator[str]:
     if run.world.cited is None or not run.world.cited:
         return
     expected = list(dict.fromkeys(run.world.cited))
-    got = [any(line == place or line.endswith(f"({' '.join(place.split())})") for line in listed) for place in expected]
-    if not all(got):
+    if not all(any(locator_of(place) in locator_of(line) for line in listed) for place in expected):
         yield f"the writer cited {expected[:3]}, listed are {listed[:3]}"
 
 
@@ -279,9 +275,9 @@ def listed_sources(lines: list[str]) -> list[str]:
     return found
 
 
-def source_line(source: Source) -> str:
-    title, place = " ".join(source.title.split()), " ".join(source.locator.split())
-    return f"{title} ({place})" if title and title != place else place
+def locator_of(text: str) -> str:
+    """Return a place without the marks that Markdown needs around it."""
+    return " ".join(text.split()).replace("`", "").replace("'", "")
 
 
 def stored(run: Run) -> Iterator[str]:
@@ -300,7 +296,7 @@ def stored(run: Run) -> Iterator[str]:
         except ValueError as error:
             yield f"{type(item).__name__} is not valid text: {str(error)[:100]}"
             continue
-        if "\\u0000" in text:
+        if any("\x00" in part for part in texts_in(item.model_dump())):
             yield f"{type(item).__name__} holds NUL"
         if not isinstance(item, Plan) and len(text) > MAX_RECORD_CHARS:
             yield f"{type(item).__name__} of {len(text)} characters in the state"

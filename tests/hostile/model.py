@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 
 from agents.models import Models
 from tests.hostile import forms, plans, work, writing
-from tests.hostile.text import nasty
+from tests.hostile.text import nasty, texts_in
 from tests.hostile.tools import ORDER
 from tests.hostile.world import World, task_here
 
@@ -89,7 +89,7 @@ def inspect_request(messages: list[BaseMessage], role: str, world: World) -> Non
         whole.encode()
     except UnicodeEncodeError:
         world.fault(f"{role}: a request is not valid UTF-8")
-    if "\\u0000" in whole or "\x00" in whole:
+    if any("\x00" in text for text in texts_in([[m.content, getattr(m, "tool_calls", [])] for m in messages])):
         world.fault(f"{role}: a request holds NUL")
     size = sum(len(m.text) + sum(len(str(c["args"])) for c in getattr(m, "tool_calls", [])) for m in messages)
     if size > world.max_request_chars * 1.1 + 2_000:

@@ -84,21 +84,21 @@ class Run:
 def prepared(seed: int, *, calm: bool = False) -> Run:
     """Roll what kind of run it is to be."""
     rng = Random(f"run {seed}")
-    level = rng.choice((0.0, 0.05, 0.15, 0.3, 0.6, 0.95))
-    hostility = {role: level if rng.random() < 0.6 else rng.choice((0.0, 0.1, 0.4, 1.0)) for role in ROLES}
+    level = rng.choice((0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.9))
+    hostility = {role: level if rng.random() < 0.7 else rng.choice((0.0, 0.1, 0.4, 1.0)) for role in ROLES}
     hostility["hang"] = rng.choice((0, 0, 1, 3))
     limits = RunLimits(
-        total_tool_budget=rng.choice((0, 1, 5, 12, 32, 32, 100)),
-        deadline_seconds=1800 if calm else rng.choice((5, 60, 1800, 1800)),
+        total_tool_budget=rng.choice((0, 1, 5, 12, 32, 32, 32, 100, 100)),
+        deadline_seconds=1800 if calm else rng.choice((5, 60, 1800, 1800, 1800, 1800)),
         max_parallel_steps=rng.choice((1, 2, 8)),
-        max_plan_steps=rng.choice((1, 4, 20, 20)),
-        max_attempted_steps=rng.choice((1, 5, 40, 40)),
+        max_plan_steps=rng.choice((1, 4, 20, 20, 20)),
+        max_attempted_steps=rng.choice((1, 5, *[40] * 6)),
         max_replans=rng.choice((None, None, 0, 1, 3)),
-        step_timeout_cap=rng.choice((None, None, 1, 5)),
-        max_model_calls_per_step=rng.choice((1, 2, 4, 16, 16)),
+        step_timeout_cap=rng.choice((None, None, None, 1, 5)),
+        max_model_calls_per_step=rng.choice((1, 2, 4, *[16] * 5)),
         max_request_chars=rng.choice((16_000, 30_000)),
         max_result_chars=rng.choice((200, 8_000)),
-        max_tokens=rng.choice((None, None, None, 1, 500)),
+        max_tokens=rng.choice((*[None] * 8, 1, 500, 2_000)),
     )
     context = RunContext(
         mode=rng.choice(("auto", "auto", "plan", "react", "reflect")),
@@ -107,7 +107,7 @@ def prepared(seed: int, *, calm: bool = False) -> Run:
         questions=rng.choice(("ask", "assume")),
         limits=limits,
     )
-    verifier = rng.choice(("", "", "", "true", "async true", "one", "none", "raises", "false", "coroutine of one"))
+    verifier = rng.choice((*[""] * 12, "true", "async true", "one", "none", "raises", "false", "coroutine of one"))
     world = World(seed, calm=calm, max_request_chars=limits.max_request_chars, hostility=hostility)
     objective = rng.choice(("Compare the {five} vendors", "比较五家供应商 😀 ①", f"x {nasty(rng)[:19_000]}", phrase(rng)))
     return Run(seed, world, context, verifier, objective)
@@ -129,13 +129,23 @@ def verify_with(kind: str) -> Any:
 
 
 def run_seed(seed: int) -> Run:
-    """Carry out one run on virtual time."""
+    """Carry out one run on virtual time, kept by an InMemorySaver."""
+    return _on_virtual_time(prepared(seed), InMemorySaver())
+
+
+def run_alone(seed: int) -> Run:
+    """Carry out one run on virtual time that is kept nowhere: nobody can be asked, and nothing resumed."""
     run = prepared(seed)
+    run.context = run.context.model_copy(update={"review_plan": "never", "on_gaps": "finish", "questions": "assume"})
+    return _on_virtual_time(run, None)
+
+
+def _on_virtual_time(run: Run, saver: InMemorySaver | None) -> Run:
     warnings = Warnings()
     logging.getLogger("langgraph").addHandler(warnings)
     try:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            runner.run(_in_memory(run))
+            runner.run(_in_memory(run, saver))
     finally:
         logging.getLogger("langgraph").removeHandler(warnings)
     for line in warnings.lines:
@@ -157,19 +167,24 @@ async def run_on_disk(seed: int, home: Path) -> Run:
     return run
 
 
-async def _in_memory(run: Run) -> None:
+async def _in_memory(run: Run, saver: InMemorySaver | None) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
+    offered = [tool for tool in tools(run.world) if saver or tool.name != "send"]
     graph = build_graph(
         models(run.world),
-        tools(run.world),
+        offered,
         verify_step=verify_with(run.verifier),
         verify_goal=verify_with(run.world.roll("goal").choice(("", "", "true", "one"))),
-        checkpointer=InMemorySaver(),
+        checkpointer=saver,
         parts={"clock": loop.time, "now": loop.now},
     )
     began = loop.time()
-    await drive(graph, run)
+    if saver is None:
+        await _stretch(graph, {"objective": run.objective}, {"callbacks": [run.reads]}, run, after=None)
+        run.values = run.out
+    else:
+        await drive(graph, run)
     run.seconds = loop.time() - began
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -88,3 +88,14 @@ def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text inside JSON data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from texts_in(list(value.items()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)

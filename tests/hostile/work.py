@@ -56,7 +56,7 @@ def searching(rng: Random, desk: Desk, number: int) -> AIMessage:
 
 
 def arguments_for(rng: Random, desk: Desk, n: int) -> tuple[str, dict[str, Any]]:
-    name = rng.choice(desk.tools or ["look"])
+    name = "look" if "look" in desk.tools and rng.random() < 0.5 else rng.choice(desk.tools or ["look"])
     if name == "read_document":
         return name, {"source_id": rng.choice([*desk.ids, *UNKNOWN_IDS]), "offset": rng.choice((0, 0, 5, -1))}
     return name, {"query": f"q{desk.turn}.{n} {phrase(rng, 2)}"}

@@ -15,7 +15,17 @@ from tests.scripted import ScriptedModel, finding, look, plan, review, step
 
 @pytest.mark.parametrize(
     ("steps", "budget", "replans"),
-    [(1, 1, 0), (1, 2, 1), (6, 11, 0), (6, 12, 1), (7, 13, 0), (7, 14, 2), (20, 40, 2), (20, 39, 0), (3, 0, 0)],
+    [
+        (1, 1, 0),
+        (1, 2, 1),
+        (6, 11, 0),
+        (6, 12, 1),
+        (7, 13, 0),
+        (7, 14, 2),
+        (20, 40, 2),
+        (20, 39, 0),
+        (3, 0, 0),
+    ],
 )
 def test_invariant_11_replans_follow_from_plan_and_budget(steps: int, budget: int, replans: int) -> None:
     assert choose_max_replans(steps, budget) == replans
@@ -112,7 +122,12 @@ async def test_invariant_11_gaps_that_no_step_can_close_are_not_replanned() -> N
 
 async def test_invariant_11_ids_are_new_over_all_versions() -> None:
     fail = {i: [finding(i, met=False)] for i in ("b", "b2")} | {"b3": [look(), finding("b3", "s1")]}
-    replies = [plan(step("b")), plan(step("b2", replaces="b")), plan(step("b")), plan(step("b3", replaces="b2"))]
+    replies = [
+        plan(step("b")),
+        plan(step("b2", replaces="b")),
+        plan(step("b")),
+        plan(step("b3", replaces="b2")),
+    ]
     b = bench(planner=replies, work=fail, tools=[Look().tool()])
     out = await b.run(max_replans=2)
     assert out["status"] == "completed"

@@ -110,7 +110,9 @@ async def test_invariant_14_the_lock_is_free_again_after_an_error_a_stop_and_an_
     assert out["status"] == "completed"
 
 
-@pytest.mark.parametrize("value", [None, Command(resume={"decision": "approve"}), Command(resume={})])
+@pytest.mark.parametrize(
+    "value", [None, Command(resume={"decision": "approve"}), Command(resume={}), Command(resume=None)]
+)
 async def test_invariant_14_a_resume_of_nothing_is_an_error_before_any_model(value: Any) -> None:
     b = two_runs()
     with pytest.raises(NothingToResume):
@@ -122,7 +124,28 @@ async def test_invariant_14_a_resume_of_nothing_is_an_error_before_any_model(val
     assert [len(r.asked) for r in (b.planner, b.worker, b.reviewer, b.writer)] == asked
 
 
-@pytest.mark.parametrize("given", [{}, {"objective": ""}, {"objective": " \n"}, {"objective": None}, {"objective": 3}, {"objective": ["x"]}, {"messages": []}, {"messages": [AIMessage("x")]}])
+@pytest.mark.parametrize("value", [Command(resume={"0" * 32: {"decision": "approve"}})])
+async def test_invariant_14_an_answer_to_a_question_that_is_not_open_is_an_error(value: Any) -> None:
+    b = two_runs()
+    await b.run("first", review_plan="always")
+    with pytest.raises(NothingToResume):
+        await b.go_on(value)
+    assert (await b.go_on(Command(resume={"decision": "approve"})))["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"objective": ""},
+        {"objective": " \n"},
+        {"objective": None},
+        {"objective": 3},
+        {"objective": ["x"]},
+        {"messages": []},
+        {"messages": [AIMessage("x")]},
+    ],
+)
 async def test_invariant_14_an_unusable_objective_leaves_the_thread_as_it_was(given: dict[str, Any]) -> None:
     b = two_runs()
     await b.run("first")
@@ -134,13 +157,23 @@ async def test_invariant_14_an_unusable_objective_leaves_the_thread_as_it_was(gi
 
 async def test_invariant_14_messages_of_a_chat_front_end_carry_the_objective() -> None:
     b = two_runs()
-    out = await b.graph.ainvoke({"messages": [{"role": "user", "content": "old"}, {"role": "assistant", "content": "x"}, {"role": "user", "content": "查找价格"}]}, config())
+    out = await b.graph.ainvoke(
+        {
+            "messages": [
+                {"role": "user", "content": "old"},
+                {"role": "assistant", "content": "x"},
+                {"role": "user", "content": "查找价格"},
+            ]
+        },
+        config(),
+    )
     assert b.planner.asked[0].brief["objective"] == "查找价格"
     assert out["messages"][-1].text == out["final_answer"]
 
 
 async def test_invariant_14_two_threads_run_side_by_side() -> None:
-    b = two_runs()
+    work = {i: [look(), finding(i, "s1")] for i in "ab"}
+    b = bench(planner=[plan(step("a")), plan(step("b"))], work=work, tools=[Look().tool()])
     outs = await asyncio.gather(b.run("one", "t1"), b.run("two", "t2"))
     assert [o["status"] for o in outs] == ["completed", "completed"]
 
@@ -170,13 +203,17 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
-def test_invariant_16_a_new_process_reads_the_checkpoint_without_warnings(strict: str, tmp_path: Path) -> None:
+def test_invariant_16_a_new_process_reads_the_checkpoint_without_warnings(
+    strict: str, tmp_path: Path
+) -> None:
     env = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": strict}
     done = []
     for first in (True, False):
         text = SCRIPT.format(root=str(ROOT), db=str(tmp_path / "db.sqlite"), first=first)
         done.append(
-            subprocess.run([sys.executable, "-c", text], env=env, cwd=ROOT, capture_output=True, text=True, timeout=60)
+            subprocess.run(
+                [sys.executable, "-c", text], env=env, cwd=ROOT, capture_output=True, text=True, timeout=60
+            )
         )
     assert [d.returncode for d in done] == [0, 0], done[-1].stderr
     assert [d.stderr for d in done] == ["", ""]

@@ -4,9 +4,13 @@
 
 --own builds the graph on a saver of the caller's own instead of opening the durable default.
 
-The models answer from the request alone, so that a new process goes on where a killed one was. Tool bodies append
-"start <id> <monotonic ns>" and "end <id> <monotonic ns>" to HOME/bodies.log, and "kept <id>" is appended when
-Planweave has said that a call is finished: what follows these lines can be counted from outside.
+The models answer from the request alone, so that a new process goes on where a killed one was. HOME/bodies.log is what
+can be counted from outside; a line is a word and a name:
+
+    life -        a process began
+    start <id>    a tool body began; end <id>: it ended
+    kept <id>     Planweave has said that the call is finished
+    beat -        the event loop has gone round for another 5 ms
 
 What happens is printed as one JSON object on a line: {"at": NAME} at the stop point, where the process then waits
 to be killed; {"done": outcome} at the end, or {"error": class, "line": text, "done": outcome}. Stop points: plan, review, finish,
@@ -19,7 +23,6 @@ import argparse
 import asyncio
 import json
 import os
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -33,7 +36,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from agents.models import Models
 from graph import RunContext, build_graph, open_graph
@@ -45,6 +48,7 @@ from schemas.limits import RunLimits
 from tests.scripted import call, calls, finding, plan, review, step
 
 THREAD = "killed"
+BEAT = 0.005
 Report = Callable[[dict[str, Any]], None]
 # Rounds of tool calls of each step: (tool, id). "bad" ends with an error.
 ROUNDS: dict[str, list[list[tuple[str, str]]]] = {
@@ -65,6 +69,7 @@ class Order:
 
     Attributes:
         stop: where it waits to be killed; None = nowhere.
+        database: postgresql:// URL; None = SQLite files in home.
         latency: seconds that a tool body takes; model answers take a fifth of it.
     """
 
@@ -75,6 +80,7 @@ class Order:
     plan: str = "work"
     latency: float = 0.02
     own: bool = False
+    database: str | None = None
 
 
 class World:
@@ -88,9 +94,15 @@ class World:
         self.waiting = 0
         self.seen: set[str] = set()
         self.half_done = asyncio.Event()
+        self.log("life", "-")
 
     def log(self, word: str, name: str) -> None:
-        os.write(self._log, f"{word} {name} {time.monotonic_ns()}\n".encode())
+        os.write(self._log, f"{word} {name}\n".encode())
+
+    async def beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            self.log("beat", "-")
 
     async def reach(self, name: str) -> None:
         """Wait for the kill, if this is the stop point."""
@@ -224,6 +236,7 @@ async def drive(order: Order, report: Report) -> None:
     context = choices(order) if order.mode == "run" else None
     config: Any = {"configurable": {"thread_id": THREAD}}
     ended: dict[str, Any] = {}
+    beating = asyncio.create_task(world.beat())
     try:
         async with opened(order, world) as graph:
             try:
@@ -234,13 +247,16 @@ async def drive(order: Order, report: Report) -> None:
             report(ended | {"done": (await outcome(graph, THREAD)).to_json() | await kinds(graph, config)})
     except PlanweaveError as error:
         report(told(error))
+    beating.cancel()
 
 
 @asynccontextmanager
 async def opened(order: Order, world: World) -> AsyncGenerator[TaskGraph]:
     models = Models.single(StatelessModel(world=world))
     if not order.own:
-        async with open_graph(Settings(home=order.home), models=models, tools=world.tools()) as graph:
+        url = SecretStr(order.database) if order.database else None
+        settings = Settings(home=order.home, database_url=url)
+        async with open_graph(settings, models=models, tools=world.tools()) as graph:
             yield graph
         return
     async with AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver:

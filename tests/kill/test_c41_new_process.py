@@ -22,15 +22,15 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("env", "options"), [({}, ()), (STRICT, ()), (STRICT, ("--own",))])
+@pytest.mark.parametrize(("env", "own"), [({}, False), (STRICT, False), (STRICT, True)])
 def test_c41_approved_in_a_new_process_the_run_is_the_same(
-    env: dict[str, str], options: tuple[str, ...], undisturbed: dict[str, Any], tmp_path: Path
+    env: dict[str, str], own: bool, nursery: Nursery, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
-    paused, said = alone(tmp_path, "run", "--review", "first", *options, **env)
-    assert [q["question"]["kind"] for q in paused["done"]["questions"]] == ["approve"]
-    found, said_later = alone(tmp_path, "approve", *options, **env)
+    paused = nursery.live(Order(tmp_path, review="first", own=own))["done"]
+    assert [q["question"]["kind"] for q in paused["questions"]] == ["approve"]
+    found, said = alone(tmp_path, "approve", *(["--own"] if own else []), **env)
     done = found["done"]
-    assert said + said_later == "", "not a word, and no warning"
+    assert said == "", "not a word, and no warning"
     assert timeless(done["evidence"]) == timeless(undisturbed["evidence"])
     assert done["final_answer"] == undisturbed["final_answer"]
     assert done["limits"] == undisturbed["limits"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
 
 from nodes.clarify import read_answers
 from tests.conftest import Look
-from tests.reopening import answer, asked_of, briefs, questions
+from tests.reopening import answer, asked_of, briefs, questions, reopened
 from tests.running import Bench, bench
 from tests.scripted import finding, look, plan, step
 
@@ -70,8 +71,21 @@ async def test_a_planner_that_only_ever_asks_ends_the_run_as_a_plan_that_is_not_
     assert len(b.planner.asked) == 5  # two rounds, then one call and its two re-asks
 
 
-WRONG = [None, "2024", 7, [], {"answer": {YEAR: "2024"}}, {"answers": "2024"}, {"answers": {"Which month?": "May"}}]
-WRONG += [{"answers": {YEAR: {"deep": 1}}}, {"answers": [["2024"]]}, {"answers": ["2024", "2025"]}, {"decision": "approve"}]
+WRONG = [
+    None,
+    "2024",
+    7,
+    [],
+    {"answer": {YEAR: "2024"}},
+    {"answers": "2024"},
+    {"answers": {"Which month?": "May"}},
+]
+WRONG += [
+    {"answers": {YEAR: {"deep": 1}}},
+    {"answers": [["2024"]]},
+    {"answers": ["2024", "2025"]},
+    {"decision": "approve"},
+]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
@@ -98,16 +112,11 @@ async def test_a_wrong_resume_value_asks_again_with_the_reason_and_runs_nothing(
         ({}, ["", ""]),
         ({YEAR: None, PLACE: "  "}, ["", ""]),
         ({YEAR: 0, PLACE: False}, ["0", "False"]),
-        ({YEAR: "{x} \x00 \ud800"}, ["{x} \ufffd \ufffd", ""]),
+        ({YEAR: "{x} \x00 \ud800"}, ["{x}  \ufffd", ""]),
     ],
 )
 def test_answers_are_taken_by_question_by_number_and_in_order(given: Any, taken: list[str]) -> None:
-    answers = read_answers({"answers": given}, [YEAR, PLACE])
-    assert isinstance(answers, dict)
-    assert answers[YEAR] == taken[0].replace("\ufffd \ufffd", answers[YEAR][4:])
-    assert "\ud800" not in answers[YEAR]
-    assert "\x00" not in answers[YEAR]
-    assert answers[PLACE] == taken[1]
+    assert read_answers({"answers": given}, [YEAR, PLACE]) == {YEAR: taken[0], PLACE: taken[1]}
 
 
 def test_a_question_asked_twice_keeps_its_answer() -> None:
@@ -122,8 +131,13 @@ async def test_a_question_left_open_is_an_assumption_in_the_answer() -> None:
     assert f"given to: {YEAR}" not in out["final_answer"]
 
 
-@pytest.mark.parametrize(("objective", "words"), [("compare the vendors", "No answer was given to"), ("比较各供应商", "没有得到回答")])
-async def test_a_run_that_may_not_ask_goes_on_with_assumptions_in_the_answer(objective: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [("compare the vendors", "No answer was given to"), ("比较各供应商", "没有得到回答")],
+)
+async def test_a_run_that_may_not_ask_goes_on_with_assumptions_in_the_answer(
+    objective: str, words: str
+) -> None:
     b = asking(questions(YEAR))
     b.planner.answers[1] = plan(step("a"), assumptions=["the year is 2024"])
     out = await b.run(objective, questions="assume")
@@ -143,7 +157,9 @@ async def test_a_run_that_is_not_kept_anywhere_cannot_wait_and_goes_on_with_assu
     assert YEAR in out["final_answer"]
 
 
-async def test_a_planner_that_gives_steps_and_questions_is_not_held_up_and_the_questions_are_not_lost() -> None:
+async def test_a_planner_that_gives_steps_and_questions_is_not_held_up_and_the_questions_are_not_lost() -> (
+    None
+):
     b = bench(
         planner=[plan(step("a"), questions=[YEAR])],
         work={"a": [look(), finding("a", "s1")]},
@@ -177,8 +193,6 @@ async def test_waiting_for_an_answer_takes_nothing_off_the_deadline() -> None:
     b = asking(questions(YEAR), parts={"clock": lambda: seconds[0]})
     await b.run("compare the vendors", deadline_seconds=60)
     seconds[0] += 100_000
-    b2 = asking(parts={"clock": lambda: seconds[0]}, checkpointer=b.graph.checkpointer)
-    from langgraph.types import Command
-
-    out = await b2.go_on(Command(resume={"answers": {YEAR: "2024"}}))
+    again = reopened(b, [Look().tool()], parts={"clock": lambda: seconds[0]})
+    out = await again.go_on(Command(resume={"answers": {YEAR: "2024"}}))
     assert out["status"] == "completed"

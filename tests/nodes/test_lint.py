@@ -35,16 +35,25 @@ SOUND = {
     "parallel steps and a conclusion": [a_step("a"), a_step("b"), a_step("c", "a", "b", tools=[])],
     "a chain": [a_step("a"), a_step("b", "a"), a_step("c", "b")],
     "a diamond": [a_step("a"), a_step("b", "a"), a_step("c", "a"), a_step("d", "b", "c")],
-    "a conclusion from the first and the last": [a_step("a"), a_step("b", "a"), a_step("c", "a", "b", tools=[])],
+    "a conclusion from the first and the last": [
+        a_step("a"),
+        a_step("b", "a"),
+        a_step("c", "a", "b", tools=[]),
+    ],
     "writing one after the other": [a_step("a", tools=["send"]), a_step("b", "a", tools=["send"])],
     "writing beside reading": [a_step("a", tools=["send"]), a_step("b", tools=["look"])],
-    "a machine check in place of a criterion": [a_step("a", criterion="done", checks=[{"type": "min_sources", "count": 1}])],
+    "a machine check in place of a criterion": [
+        a_step("a", criterion="done", checks=[{"type": "min_sources", "count": 1}])
+    ],
     "zh": [
         a_step("a", task="查找青云的价格", criterion="列出每个套餐的月价，并注明来源"),
         a_step("b", task="查找海浪的价格", criterion="价格已注明"),
         a_step("c", "a", "b", task="比较两者", criterion="说明哪个更便宜", tools=[]),
     ],
-    "zh, with the words of wishes in it": [a_step("a", criterion="列出完成日期"), a_step("b", criterion="最好的价格及其来源")],
+    "zh, with the words of wishes in it": [
+        a_step("a", criterion="列出完成日期"),
+        a_step("b", criterion="最好的价格及其来源"),
+    ],
 }
 
 
@@ -55,7 +64,19 @@ def test_a_sound_plan_has_no_lint(name: str) -> None:
 
 @pytest.mark.parametrize(
     "criterion",
-    ["done", "Good quality", "The text is complete", "A thorough answer.", "works properly", "好", "完成", "高质量。", "质量良好", "内容完善", "任务已完成"],
+    [
+        "done",
+        "Good quality",
+        "The text is complete",
+        "A thorough answer.",
+        "works properly",
+        "好",
+        "完成",
+        "高质量。",
+        "质量良好",
+        "内容完善",
+        "任务已完成",
+    ],
 )
 def test_a_wish_in_place_of_a_criterion_is_named(criterion: str) -> None:
     (line,) = lint(Plan(steps=[a_step("a"), a_step("b", criterion=criterion)]), LIMITS)
@@ -64,16 +85,25 @@ def test_a_wish_in_place_of_a_criterion_is_named(criterion: str) -> None:
 
 
 def test_one_criterion_that_can_be_checked_is_enough() -> None:
-    assert lint(Plan(steps=[Step(id="a", task="x", success_criteria=["done", "The price is stated"])]), LIMITS) == []
+    assert (
+        lint(Plan(steps=[Step(id="a", task="x", success_criteria=["done", "The price is stated"])]), LIMITS)
+        == []
+    )
 
 
 def test_a_dependency_that_another_one_already_waits_for_is_named() -> None:
     steps = [a_step("a"), a_step("b", "a"), a_step("c", "b"), a_step("d", "a", "c")]
-    assert lint(Plan(steps=steps), LIMITS) == ["d need not wait for a: another of its dependencies already does"]
+    assert lint(Plan(steps=steps), LIMITS) == [
+        "d need not wait for a: another of its dependencies already does"
+    ]
 
 
 def test_parallel_steps_that_write_are_named_in_pairs() -> None:
-    steps = [a_step("a", tools=["send"]), a_step("b", tools=["look", "send"]), a_step("c", "a", tools=["send"])]
+    steps = [
+        a_step("a", tools=["send"]),
+        a_step("b", tools=["look", "send"]),
+        a_step("c", "a", tools=["send"]),
+    ]
     assert lint(Plan(steps=steps), LIMITS, writers=["send"]) == [
         "a and b may write at the same time: let one depend on the other",
         "b and c may write at the same time: let one depend on the other",
@@ -96,7 +126,9 @@ def test_more_tool_runs_than_the_run_has_are_named() -> None:
 
 def test_the_budget_line_counts_what_is_left_of_the_run() -> None:
     steps = [a_step("a", tool_budget=6), a_step("b", tool_budget=5)]
-    (line,) = lint(Plan(steps=steps), RunLimits(total_tool_budget=30), passed={"a": "Find the price of a"}, budget_left=4)
+    (line,) = lint(
+        Plan(steps=steps), RunLimits(total_tool_budget=30), passed={"a": "Find the price of a"}, budget_left=4
+    )
     assert "5 tool runs" in line
     assert "4 left" in line
 
@@ -145,7 +177,10 @@ async def test_a_person_is_shown_the_lint_and_the_forecast_and_the_stream_carrie
     b = bench(*steps, tools=[Look().tool()])
     events: list[dict[str, Any]] = []
     async for event in b.graph.astream(
-        {"objective": "x"}, config(), context=context(review_plan="first", total_tool_budget=5), stream_mode="custom"
+        {"objective": "x"},
+        config(),
+        context=context(review_plan="first", total_tool_budget=5),
+        stream_mode="custom",
     ):
         events.append(event)
     shown = (await b.graph.aget_state(config())).interrupts[0].value
@@ -166,4 +201,6 @@ async def test_before_a_repair_is_approved_its_cost_is_held_against_what_is_left
     shown = asked_of(await answer(b, {"decision": "approve"}, tools))
     assert shown["plan"]["version"] == 2
     assert shown["summary"]["worst_case_tool_calls"] == 4
-    assert shown["lint"] == ["the steps ask for 10 tool runs, the run has 4 left: some will wait or end short"]
+    assert shown["lint"] == [
+        "the steps ask for 10 tool runs, the run has 4 left: some will wait or end short"
+    ]

@@ -41,7 +41,9 @@ def plans(draw: st.DrawFn) -> Plan:
     count = draw(st.integers(1, 8))
     steps: list[Step] = []
     for n in range(count):
-        needs = draw(st.lists(st.sampled_from([s.id for s in steps]), unique=True, max_size=3)) if steps else []
+        needs = (
+            draw(st.lists(st.sampled_from([s.id for s in steps]), unique=True, max_size=3)) if steps else []
+        )
         steps.append(
             a_step(
                 f"s{n}",
@@ -72,7 +74,9 @@ class Simulation:
                 record(i, passed=False, seconds=0, error_type="dependency_failed", skipped_because=root)
                 for i, root in wave.skipped.items()
             ]
-            self.evidence += [record(i, passed=False, seconds=0, error_type="tool_budget") for i in wave.refused]
+            self.evidence += [
+                record(i, passed=False, seconds=0, error_type="tool_budget") for i in wave.refused
+            ]
             if not wave.grants and not wave.skipped and not wave.refused:
                 return
             self.reserved.append(self.usage.tool_calls + sum(g.tool_calls for g in wave.grants))
@@ -132,7 +136,10 @@ def test_a_step_waits_for_its_whole_budget_while_others_can_run() -> None:
     assert [(g.step.id, g.tool_calls) for g in wave.grants] == [("a", 4), ("c", 0)]
     assert wave.refused == {}
     later = next_wave(
-        plan, [record("a", passed=True), record("c", passed=True)], Usage(tool_calls=3), RunLimits(total_tool_budget=5)
+        plan,
+        [record("a", passed=True), record("c", passed=True)],
+        Usage(tool_calls=3),
+        RunLimits(total_tool_budget=5),
     )
     assert [(g.step.id, g.tool_calls) for g in later.grants] == [("b", 2)]
 
@@ -154,9 +161,18 @@ def test_nothing_starts_after_the_deadline() -> None:
 
 @pytest.mark.parametrize(
     ("spans", "seconds"),
-    [([], 5), ([(0, 10)], 15), ([(0, 10), (5, 12)], 17), ([(0, 10), (2, 3)], 15), ([(0, 1), (100, 101)], 7), ([(3, 3)], 5)],
+    [
+        ([], 5),
+        ([(0, 10)], 15),
+        ([(0, 10), (5, 12)], 17),
+        ([(0, 10), (2, 3)], 15),
+        ([(0, 1), (100, 101)], 7),
+        ([(3, 3)], 5),
+    ],
 )
-def test_active_seconds_count_overlaps_once_and_waiting_not_at_all(spans: list[tuple[int, int]], seconds: float) -> None:
+def test_active_seconds_count_overlaps_once_and_waiting_not_at_all(
+    spans: list[tuple[int, int]], seconds: float
+) -> None:
     evidence = [
         record("a", passed=True).model_copy(
             update={"started_at": START + timedelta(seconds=a), "finished_at": START + timedelta(seconds=b)}

@@ -23,7 +23,12 @@ def a_step(step_id: str, **fields: Any) -> Step:
 def record(step_id: str, passed: bool = True, **fields: Any) -> Evidence:
     fields.setdefault("error_type", None if passed else "criteria_unmet")
     return Evidence(
-        step_id=step_id, plan_version=1, passed=passed, started_at=NOW, finished_at=NOW + timedelta(seconds=1), **fields
+        step_id=step_id,
+        plan_version=1,
+        passed=passed,
+        started_at=NOW,
+        finished_at=NOW + timedelta(seconds=1),
+        **fields,
     )
 
 
@@ -59,13 +64,17 @@ def test_a_stand_in_that_failed_is_the_open_failure() -> None:
 
 @pytest.mark.parametrize("kind", ["auth", "refused", "deadline", "cancelled"])
 def test_what_no_other_step_could_close_is_not_recoverable(kind: Any) -> None:
-    gaps = settle(Review(approved=False), [PLAN], [record("a", passed=False, error_type=kind), record("b")]).gaps
+    gaps = settle(
+        Review(approved=False), [PLAN], [record("a", passed=False, error_type=kind), record("b")]
+    ).gaps
     assert kind not in RECOVERABLE
     assert [gap.recoverable for gap in gaps] == [False]
 
 
 def test_a_gap_says_what_is_missing_and_why() -> None:
-    gap = settle(None, [PLAN], [record("a", passed=False, error_type="timeout", detail="timeout after 2 s")]).gaps[0]
+    gap = settle(
+        None, [PLAN], [record("a", passed=False, error_type="timeout", detail="timeout after 2 s")]
+    ).gaps[0]
     assert "do a" in gap.description or "ok" in gap.description
     assert "timeout after 2 s" in gap.description
 
@@ -86,7 +95,9 @@ reviews = st.none() | st.builds(
 
 
 @given(reviews, st.lists(st.booleans(), min_size=3, max_size=3))
-def test_approved_means_no_gap_and_no_failure_and_something_that_passed(review: Review | None, passed: list[bool]) -> None:
+def test_approved_means_no_gap_and_no_failure_and_something_that_passed(
+    review: Review | None, passed: list[bool]
+) -> None:
     evidence = [record(i, passed=ok) for i, ok in zip("abo", passed, strict=True)]
     settled = settle(review, [PLAN], evidence)
     if settled.approved:

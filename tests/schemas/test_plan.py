@@ -10,11 +10,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from schemas.errors import PlanInvalid
-from schemas.plan import Plan, PlanDraft, Step, fingerprint, parse_draft
+from schemas.plan import Plan, Step, fingerprint, parse_draft
 
 
 def raw(step_id: str, *needs: str, **fields: Any) -> dict[str, Any]:
-    return {"id": step_id, "task": f"do {step_id}", "success_criteria": ["ok"], "depends_on": list(needs), **fields}
+    return {
+        "id": step_id,
+        "task": f"do {step_id}",
+        "success_criteria": ["ok"],
+        "depends_on": list(needs),
+        **fields,
+    }
 
 
 def problems(*steps: Any, **options: Any) -> list[str]:
@@ -36,11 +42,23 @@ def test_every_violation_is_reported_at_once() -> None:
             max_steps=5,
         )
     )
-    for words in ("tool_budget", "'ghost_tool'", "'c' depends on itself", "'nobody'", "'d', 'D'", "circle", "'old'", "at most 5"):
+    for words in (
+        "tool_budget",
+        "'ghost_tool'",
+        "'c' depends on itself",
+        "'nobody'",
+        "'d', 'D'",
+        "circle",
+        "'old'",
+        "at most 5",
+    ):
         assert words in found
 
 
-@pytest.mark.parametrize("value", [None, [], "text", 3, {}, {"steps": {}}, {"steps": [None, 3, "x", []]}, {"steps": [{"id": None}]}])
+@pytest.mark.parametrize(
+    "value",
+    [None, [], "text", 3, {}, {"steps": {}}, {"steps": [None, 3, "x", []]}, {"steps": [{"id": None}]}],
+)
 def test_what_is_no_plan_at_all_is_refused_in_words(value: Any) -> None:
     with pytest.raises(PlanInvalid) as caught:
         parse_draft(value, tools=[])
@@ -48,7 +66,9 @@ def test_what_is_no_plan_at_all_is_refused_in_words(value: Any) -> None:
 
 
 def test_steps_may_depend_on_passed_ids_of_earlier_versions() -> None:
-    assert parse_draft({"steps": [raw("n", "old")]}, tools=[], known=["old"], taken=["old"]).steps[0].depends_on == ["old"]
+    assert parse_draft({"steps": [raw("n", "old")]}, tools=[], known=["old"], taken=["old"]).steps[
+        0
+    ].depends_on == ["old"]
 
 
 def test_questions_may_stand_in_for_steps_but_nothing_may_not() -> None:
@@ -56,7 +76,9 @@ def test_questions_may_stand_in_for_steps_but_nothing_may_not() -> None:
     assert "neither steps nor questions" in problems()[0]
 
 
-@pytest.mark.parametrize("fields", [{"version": 2}, {"fingerprint": "x"}, {"created_by": "human"}, {"parent_version": 1}])
+@pytest.mark.parametrize(
+    "fields", [{"version": 2}, {"fingerprint": "x"}, {"created_by": "human"}, {"parent_version": 1}]
+)
 def test_a_model_cannot_set_what_the_program_sets(fields: dict[str, Any]) -> None:
     with pytest.raises(PlanInvalid):
         parse_draft({"steps": [raw("a")], **fields}, tools=[])
@@ -100,8 +122,12 @@ def test_a_plan_object_refuses_a_circle_too() -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["id", "task", "steps", "tools", "depends_on", "goal", "x"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "task", "steps", "tools", "depends_on", "goal", "x"]), inner, max_size=4
+        )
+    ),
     max_leaves=12,
 )
 
@@ -111,13 +137,17 @@ def test_no_json_breaks_the_parser(value: Any) -> None:
     try:
         draft = parse_draft({"steps": value} if not isinstance(value, dict) else value, tools=["look"])
     except PlanInvalid as error:
-        assert error.problems
-        assert all("\n" not in line for line in error.problems)
+        found = error.problems
     else:
-        assert isinstance(draft, PlanDraft)
+        assert draft.steps or draft.questions
+        return
+    assert found
+    assert all("\n" not in line for line in found)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcde"), st.lists(st.sampled_from("abcdeX"), max_size=3)), max_size=6))
+@given(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.lists(st.sampled_from("abcdeX"), max_size=3)), max_size=6)
+)
 def test_what_is_accepted_is_a_graph_without_circles_and_ghosts(edges: list[tuple[str, list[str]]]) -> None:
     try:
         draft = parse_draft({"steps": [raw(i, *needs) for i, needs in edges]}, tools=[])

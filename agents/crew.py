@@ -1,0 +1,84 @@
+"""The worker agents: one for each set of tools, built when it is first wanted."""
+
+from typing import Any, cast
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain.agents.middleware import ToolRetryMiddleware
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.tools import BaseTool
+
+from agents.failures import is_transient
+from agents.incoming import SafeAnswers
+from agents.middleware.answer import FindingAnswer
+from agents.middleware.at_work import at_work
+from agents.middleware.budget import ToolBudget, ToolErrors
+from agents.middleware.fit import FitRequest
+from agents.prompts import prompt
+from schemas.evidence import Finding
+from tools.artifacts import ArtifactStore
+from tools.registry import ToolRegistry
+from tools.whole_text import NAME as READ_DOCUMENT
+from tools.whole_text import whole_text_tool
+
+RETRY_DELAY = 0.5
+
+
+class Crew:
+    """Agents that share a model; they hold nothing of the steps they serve (agents/middleware/at_work.py)."""
+
+    def __init__(self, model: BaseChatModel, registry: ToolRegistry, artifacts: ArtifactStore) -> None:
+        self._model = model
+        self._registry = registry
+        self._artifacts = artifacts
+        self._agents: dict[tuple[str, ...], Any] = {}
+
+    def agent(self, tools: list[str] | None, grant: int) -> Any:
+        """Return the agent for a step.
+
+        Args:
+            tools: Step.tools: None = every tool that runs unasked, [] = none.
+            grant: tool runs reserved for the step; 0 = no tools.
+        """
+        wanted = self._registry.for_step(tools) if grant > 0 else []
+        key = tuple(tool.name for tool in wanted)
+        if key not in self._agents:
+            self._agents[key] = self._build(self._with_reader(wanted))
+        return self._agents[key]
+
+    def _with_reader(self, tools: list[BaseTool]) -> list[BaseTool]:
+        """Return the tools; with any of them comes read_document, for results too long to show."""
+        if not tools:
+            return []
+        registry = self._registry
+        documents = registry.spec(READ_DOCUMENT).tool if READ_DOCUMENT in registry.names() else None
+        folder = documents if any(tool.name == "search_documents" for tool in tools) else None
+        reader = whole_text_tool(lambda: at_work().sources(), self._artifacts, folder)
+        return [*(tool for tool in tools if tool.name != READ_DOCUMENT), reader]
+
+    def _build(self, tools: list[BaseTool]) -> Any:
+        repeatable = [tool.name for tool in tools if self._registry.spec(tool.name).idempotent]
+        retry = ToolRetryMiddleware(
+            max_retries=2,
+            tools=cast("Any", repeatable),
+            retry_on=worth_retrying,
+            on_failure="error",
+            initial_delay=RETRY_DELAY,
+            max_delay=2 * RETRY_DELAY,
+            jitter=False,
+        )
+        return create_agent(
+            cast("Any", SafeAnswers(self._model)),
+            tools,
+            system_prompt=prompt("worker"),
+            middleware=[ToolErrors(), FindingAnswer(), retry, ToolBudget(self._registry), FitRequest()],
+            response_format=ToolStrategy(Finding, handle_errors=True, tool_message_content="Finding taken."),
+            name="worker",
+        )
+
+
+def worth_retrying(error: Exception) -> bool:
+    """Return whether a tool's error may pass, and there is time and budget to see it pass."""
+    step = at_work()
+    # Where no run is left, the tool's own error says more than "not run".
+    return is_transient(error) and step.seconds_left() > 4 * RETRY_DELAY and not step.ledger.spent

