@@ -15,6 +15,7 @@ from agents.middleware.at_work import at_work
 from agents.middleware.budget import ToolBudget, ToolErrors
 from agents.middleware.fit import FitRequest
 from agents.prompts import prompt
+from schemas.context import Autonomy
 from schemas.evidence import Finding
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
@@ -33,14 +34,15 @@ class Crew:
         self._artifacts = artifacts
         self._agents: dict[tuple[str, ...], Any] = {}
 
-    def agent(self, tools: list[str] | None, grant: int) -> Any:
+    def agent(self, tools: list[str] | None, grant: int, autonomy: Autonomy) -> Any:
         """Return the agent for a step.
 
         Args:
             tools: Step.tools: None = every tool that runs unasked, [] = none.
             grant: tool runs reserved for the step; 0 = no tools.
+            autonomy: of the run.
         """
-        wanted = self._registry.for_step(tools) if grant > 0 else []
+        wanted = self._registry.for_step(tools, autonomy) if grant > 0 else []
         key = tuple(tool.name for tool in wanted)
         if key not in self._agents:
             self._agents[key] = self._build(self._with_reader(wanted))

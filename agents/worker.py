@@ -20,6 +20,7 @@ from agents.crew import Crew
 from agents.failures import ModelCallFailed, model_error_type, one_line
 from agents.ledger import EXCERPT_CHARS, StepLedger
 from agents.middleware.answer import usage_in
+from agents.middleware.approval import Approvals
 from agents.middleware.at_work import AT_WORK, StepAtWork
 from agents.middleware.budget import limit_error
 from schemas.errors import LimitReached, StorageError
@@ -68,6 +69,7 @@ class Attempt:
     task: StepTask
     ledger: StepLedger
     exclusive: asyncio.Lock
+    approvals: Approvals
     emit: Callable[[BaseModel], None]
     started_at: datetime = field(init=False)
     deadline: float = field(init=False)
@@ -93,6 +95,7 @@ class Attempt:
             seconds=self.seconds,
             seconds_left=self.seconds_left,
             max_tokens=self.task["tokens_left"],
+            approvals=self.approvals,
             sources=self._known_sources,
         )
 
@@ -140,7 +143,7 @@ class Attempt:
     async def _converse(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:
         # Half of the request is for what the tools will return.
         brief = HumanMessage(brief_text(self.brief(), self.limits.max_request_chars // 2))
-        agent = self.parts.crew.agent(self.step.tools, self.task["grant"])
+        agent = self.parts.crew.agent(self.step.tools, self.task["grant"], self.approvals.autonomy)
         AT_WORK.set(self.work)
         state = await agent.ainvoke({"messages": [brief]}, config)
         recorded = usage_in(state["messages"])

@@ -74,7 +74,11 @@ Cast = Callable[[World, int], tuple[str, Models, Lies | None]]
 
 def honest(models: Models) -> Cast:
     """Return a cast of these models, the same for every objective."""
-    return lambda *_: ("", models, None)
+
+    def cast(world: World, number: int) -> tuple[str, Models, Lies | None]:  # noqa: ARG001
+        return "", models, None
+
+    return cast
 
 
 def reteller(world: World, _: int) -> tuple[str, Models, Lies | None]:
@@ -217,9 +221,9 @@ def by_way(parts: Sequence[Outcome]) -> list[tuple[str, Outcome]]:
 
 def faults(name: str, whole: Outcome) -> list[str]:
     """Return what must not be, one line each."""
-    found = [f"{name}: unsupported citation: {text}" for text in whole.unsupported]
+    found = [f"{name}: {whole.hidden} answers hide what code appends"] if whole.hidden else []
+    found += [f"{name}: unsupported citation: {text}" for text in whole.unsupported]
     found += [f"{name}: invented value stated as found: {slot}" for slot in whole.invented]
-    found += [f"{name}: {whole.hidden} answers hide what code appends"] if whole.hidden else []
     if name == "lying worker":
         found += [f"{name}: hole not named: {slot}" for slot in whole.missed]
     return found

@@ -50,7 +50,8 @@ class Returned(BaseCallbackHandler):
 
     @override
     def on_tool_end(self, output: Any, **kwargs: Any) -> None:
-        for item in getattr(output, "artifact", None) or []:
+        drafts: list[dict[str, str]] = getattr(output, "artifact", None) or []
+        for item in drafts:
             said = f"{item['title']}\n{item['locator']}\n{item['text']}"
             self.texts[item["locator"]] = f"{self.texts.get(item['locator'], '')}\n{said}"
 
@@ -111,7 +112,7 @@ def read_answer(text: str, world: World, returned: Mapping[str, str]) -> Answer:
     entries = dict(_ENTRY.findall(text[lists[-1].end() : stop])) if lists else {}
     found = _GAPS.search(text)
     body = text[: min(end, stop) if not lists else end]
-    hidden = body.count("```") % 2 or body.rfind("<!--") > body.rfind("-->")
+    hidden = body.count("```") % 2 == 1 or body.rfind("<!--") > body.rfind("-->")
     answer = Answer(body, entries, found[1] if found else "", hidden)
     behind = {n: _text_of(entry, returned) for n, entry in entries.items()}
     answer.statements = list(_statements(body, world, behind))
@@ -119,8 +120,9 @@ def read_answer(text: str, world: World, returned: Mapping[str, str]) -> Answer:
 
 
 def _text_of(entry: str, returned: Mapping[str, str]) -> str | None:
-    """Return what the tools returned for an entry of the list of sources, "title (locator)"."""
-    locator = next((at for at in returned if entry == at or entry.endswith(f"({at})")), None)
+    """Return what the tools returned for an entry of the list of sources, "title (`locator`)"."""
+    shown = entry.replace("`", "")
+    locator = next((at for at in returned if shown == at or shown.endswith(f"({at})")), None)
     return returned[locator] if locator else None
 
 
@@ -221,7 +223,8 @@ def wrong_values(answer: Answer, world: World, claims: Mapping[Slot, Claim]) -> 
             if slot.entity not in statement.entities:
                 continue
             said = {_plain(v) for v in slot.attribute.stated(statement.own_words)} - {fact}
-            also = {world.facts.get(Slot(e, slot.attribute)) for e in statement.entities[1:]}
+            others = [e for e in statement.entities if e != slot.entity]
+            also = {world.facts.get(Slot(e, slot.attribute)) for e in others}
             if any(not statement.marks(value) for value in said - also):
                 wrong.add(slot)
             if claim and _letters(claim.sentence) in _letters(statement.own_words):

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 # Run as a script, only this folder is on the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from langchain.agents import create_agent
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatResult

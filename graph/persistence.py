@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
@@ -17,7 +18,7 @@ from agents.models import Models
 from graph.builder import build_graph
 from graph.locks import ThreadLocks
 from graph.settings import Settings, load_settings
-from graph.sqlite import SqliteCheckpoints, SqliteStore, connection, storage_line
+from graph.sqlite import SqliteCheckpoints, SqliteStore, connection, make_whole, storage_line
 from graph.threads import TaskGraph
 from nodes.parts import GoalVerifier
 from schemas.errors import SettingsError, StorageError
@@ -144,6 +145,12 @@ async def databases(
         (home / "locks").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(storage_line(home, error)) from error
+
+    async def make_store(conn: aiosqlite.Connection) -> None:
+        async with aclosing(SqliteStore(conn, home)) as store:
+            await store.setup()
+
+    await make_whole(home / "store.sqlite", make_store)
     async with (
         connection(home / "checkpoints.sqlite", busy_timeout_seconds) as checkpoints,
         # The Store begins and ends its transactions itself.

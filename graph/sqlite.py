@@ -1,8 +1,10 @@
 """SQLite for checkpoints and the Store: waits for other writers, and fails with one line that says what to do."""
 
 import asyncio
+import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +40,37 @@ async def connection(
         yield conn
     finally:
         await conn.close()
+
+
+async def make_whole(path: Path, setup: Callable[[aiosqlite.Connection], Awaitable[None]]) -> None:
+    """Make a database that is not there yet, with its tables, whole or not at all.
+
+    LangGraph's migrations of a Store cannot be taken up in the middle, and two processes cannot run them at once: after
+    a kill at the wrong moment, a database made in place could never be opened again.
+
+    Raises:
+        StorageError: the file cannot be made.
+    """
+    if path.exists():  # noqa: ASYNC240 - a look at one name
+        return
+    try:
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
+            new = Path(folder) / path.name
+            async with connection(new, 30, isolation_level=None) as conn:
+                await setup(conn)
+            _publish(new, path)
+    except OSError as error:
+        raise StorageError(storage_line(path.parent, error)) from error
+
+
+def _publish(new: Path, path: Path) -> None:
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        return  # another process was quicker
+    except OSError:  # a file system without hard links
+        if not path.exists():
+            os.rename(new, path)
 
 
 @asynccontextmanager

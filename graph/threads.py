@@ -24,7 +24,7 @@ from graph.locks import ThreadLocks
 from graph.resuming import answering, nothing_to_resume
 from graph.serializer import with_our_serializer
 from nodes.dataflow import with_finished
-from nodes.parts import Parts, finished_root, ledger_root
+from nodes.parts import Parts, approvals_root, finished_root, ledger_root
 from schemas.context import RunContext
 from schemas.errors import InputError, NothingToResume, StorageError
 from schemas.evidence import Usage
@@ -169,7 +169,7 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
     async def _forget(self, thread_id: str) -> None:
         """Drop the ledgers and the checkpoints of workers: a run that has ended has all it needs in its state."""
         store = self._index_store()
-        roots = (ledger_root(thread_id), finished_root(thread_id))
+        roots = (ledger_root(thread_id), finished_root(thread_id), approvals_root(thread_id))
         items = [item for root in roots for item in await store.asearch(root, limit=100_000)]
         await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items))
         await self.parts.sweep(thread_id)

@@ -102,7 +102,11 @@ def edited(raw: Any, plan: Plan, state: TaskState, parts: Parts) -> dict[str, An
     max_steps = state["limits"].max_plan_steps
     try:
         draft = parse_draft(
-            raw, tools=parts.registry.names(), max_steps=max_steps, taken=retired, replaceable=known
+            raw,
+            tools=parts.registry.names(state["choices"].autonomy),
+            max_steps=max_steps,
+            taken=retired,
+            replaceable=known,
         )
     except PlanInvalid as error:
         return str(error)

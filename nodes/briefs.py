@@ -31,7 +31,7 @@ def planner_brief(state: TaskState, registry: ToolRegistry) -> dict[str, Any]:
     limits = state["limits"]
     brief: dict[str, Any] = {
         "objective": state["objective"],
-        "tools": registry.describe(),
+        "tools": registry.describe(state["choices"].autonomy),
         "catalogue": registry.catalogue(),
         "limits": {"max_steps": limits.max_plan_steps, "tool_budget": limits.total_tool_budget},
         "feedback": state["feedback"],
@@ -68,7 +68,7 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
         "tried": [_tried(steps[i], e) for i, e in records.items() if not e.passed and i in steps],
         "taken_ids": list(steps),
         "feedback": state["feedback"],
-        "tools": registry.describe(),
+        "tools": registry.describe(state["choices"].autonomy),
         "catalogue": registry.catalogue(),
         "limits": {"max_steps": max(1, state["limits"].max_plan_steps - len(passed)), "tool_budget": left},
     }

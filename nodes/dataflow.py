@@ -18,13 +18,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict
 
+from agents.middleware.approval import Approvals
 from nodes.readiness import Grant, next_wave, seconds_left, step_task
 from schemas.evidence import Evidence, Source, Usage
 from schemas.plan import Plan
 from schemas.state import StepTask, TaskState, merge_evidence, merge_sources
 
 READ = "__pregel_read"
-STATE_KEYS = ["objective", "plan", "limits", "evidence", "sources", "usage"]
+STATE_KEYS = ["choices", "objective", "plan", "limits", "evidence", "sources", "usage"]
 
 
 class Finished(BaseModel):
@@ -55,6 +56,7 @@ class Flow:
     state: TaskState
     store: BaseStore
     namespace: tuple[str, ...]
+    approvals: Approvals
     clock: Callable[[], float]
     began: float
     running: dict[str, int] = field(default_factory=dict[str, int])
@@ -119,6 +121,7 @@ class Flow:
 
     async def load(self) -> None:
         """Read what an interrupted life of this superstep has finished, and reserve for the steps it was sent with."""
+        await self.approvals.load()
         wave = next_wave(self.plan, self.state["evidence"], self.state["usage"], self.state["limits"])
         items = await self.store.asearch(self.namespace, limit=1000)
         found = [

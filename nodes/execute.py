@@ -16,9 +16,10 @@ from langgraph.types import Interrupt
 
 from agents.crew import Crew
 from agents.ledger import StepLedger
+from agents.middleware.approval import Approvals
 from agents.worker import Attempt, WorkerParts
 from nodes.dataflow import Finished, Flow, read_state, step_key
-from nodes.parts import Emit, LaneNode, Parts, emitter, finished_root, ledger_root, thread_id
+from nodes.parts import Emit, LaneNode, Parts, approvals_root, emitter, finished_root, ledger_root, thread_id
 from nodes.readiness import Grant, remaining_seconds
 from schemas.context import RunContext
 from schemas.events import StepFinished, StepReady, StepStarted
@@ -48,7 +49,9 @@ def make_execute(parts: Parts) -> LaneNode:
 
         async def make() -> Flow:
             namespace = (*finished_root(thread), checkpoint_id)
-            flow = Flow(read_state(config), store, namespace, parts.clock, parts.clock())
+            state = read_state(config)
+            approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread))
+            flow = Flow(state, store, namespace, approvals, parts.clock, parts.clock())
             await flow.load()
             return flow
 
@@ -154,7 +157,7 @@ class Lane:
         async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
             await ledger.load()
             # The task is made here: the run's deadline does not wait with the step.
-            attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, self.emit)
+            attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit)
             self.emit(started(attempt, grant))
             outcome = await attempt.run(worker_config(self.config, key))
             item = Finished(

@@ -100,6 +100,11 @@ def finished_root(thread_id: str) -> tuple[str, ...]:
     return ("planweave", "finished", ledger_root(thread_id)[-1])
 
 
+def approvals_root(thread_id: str) -> tuple[str, ...]:
+    """Return the Store namespace of what a person has allowed for the thread's run."""
+    return ("planweave", "approvals", ledger_root(thread_id)[-1])
+
+
 def ledger_root(thread_id: str) -> tuple[str, ...]:
     """Return the Store namespace of a thread's ledgers. Thread ids may hold dots, namespaces may not."""
     return ("planweave", "ledger", hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:24])

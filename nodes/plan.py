@@ -38,7 +38,7 @@ def make_plan(parts: Parts) -> Node:
             update = fresh_state(state, runtime.context or RunContext())
             emit(RunStarted(objective=state["objective"]))
         now = cast("TaskState", {**state, **{k: plain(v) for k, v in update.items()}})
-        draft = shortcut(now, parts.registry.unasked())
+        draft = shortcut(now, parts.registry.unasked(now["choices"].autonomy))
         if draft is not None:
             return update | accepted(now, parts, draft, "shortcut", emit)
         answer = await ask_planner(parts, now)
@@ -68,9 +68,8 @@ async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
     limits = state["limits"]
     may_ask = len(state["answers"]) < MAX_ROUNDS
     earlier = list(all_steps(state["plans"]))
-    schema = plan_schema(
-        lambda raw: runnable_draft(raw, parts.registry.names(), limits.max_plan_steps, may_ask, earlier)
-    )
+    names = parts.registry.names(state["choices"].autonomy)
+    schema = plan_schema(lambda raw: runnable_draft(raw, names, limits.max_plan_steps, may_ask, earlier))
     messages = request("planner", planner_brief(state, parts.registry), limits.max_request_chars)
     left = seconds_left(limits, state["evidence"], state["usage"])
     return await ask_role(parts, parts.models.planner, schema, messages, left)

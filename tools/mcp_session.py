@@ -173,7 +173,8 @@ class McpServer:
         from mcp.types import Implementation
 
         # What the library logs would end up on the terminal.
-        logging.getLogger("mcp").addHandler(logging.NullHandler())
+        if not logging.getLogger("mcp").handlers:
+            logging.getLogger("mcp").addHandler(logging.NullHandler())
         async with AsyncExitStack() as stack:
             incoming, outgoing = await self._streams(stack)
             client = Implementation(name="planweave", version="1")
@@ -253,4 +254,10 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, PermissionError):
         return "its program may not be run"
     name = type(error).__name__
-    return f"{name}: {str(error)[:200]}" if name == "McpError" else f"it cannot be reached ({name})"
+    if name != "McpError":
+        return f"it cannot be reached ({name})"
+    return (
+        "it ended before it answered"
+        if str(error) in _LOST
+        else f"it answered: {clean_text(str(error))[:200]}"
+    )

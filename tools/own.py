@@ -157,7 +157,11 @@ def _made(function: Callable[..., Any]) -> Any:
 
 def _kind(value: Any) -> str:
     name = getattr(value, "__name__", None)
-    return f"the function {name}" if name and inspect.isroutine(value) else f"a {type(value).__name__}"
+    return (
+        f"the function {name}"
+        if name and inspect.isroutine(value)
+        else f"a value of type {type(value).__name__}"
+    )
 
 
 def _with_limit(tool: BaseTool, spec: str) -> BaseTool:

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast, get_args
 
 from langchain_core.tools import BaseTool
 
+from schemas.context import Autonomy
 from schemas.errors import ToolDefinitionError
 from tools.results import clean_text
 
@@ -60,9 +61,10 @@ class ToolRegistry:
         if problems:
             raise ToolDefinitionError("; ".join(problems))
 
-    def names(self) -> list[str]:
-        """Return every tool's name."""
-        return list(self._specs)
+    def names(self, autonomy: Autonomy = "ask") -> list[str]:
+        """Return the names of the tools that a run may use: with autonomy "read" only those that read."""
+        specs = self._specs.values()
+        return [spec.name for spec in specs if autonomy != "read" or spec.permission == "read"]
 
     def spec(self, name: str) -> ToolSpec:
         """Return the tool of that name and its rules.
@@ -72,27 +74,30 @@ class ToolRegistry:
         """
         return self._specs[name]
 
-    def unasked(self) -> list[str]:
-        """Return the names of the tools that may run without approval: those with permission read."""
-        return [spec.name for spec in self._specs.values() if spec.permission == "read"]
+    def unasked(self, autonomy: Autonomy = "ask") -> list[str]:
+        """Return the names of the tools that may run without approval: those that read; with "all", every one."""
+        specs = self._specs.values()
+        return [spec.name for spec in specs if autonomy == "all" or spec.permission == "read"]
 
-    def for_step(self, tools: list[str] | None) -> list[BaseTool]:
+    def for_step(self, tools: list[str] | None, autonomy: Autonomy = "ask") -> list[BaseTool]:
         """Return a step's tools, in the registry's order, so that equal steps get equal prompts.
 
         Args:
             tools: Step.tools: None = every tool that runs unasked, [] = none.
+            autonomy: of the run; with "read", tools that change something are left out even where a step names them.
 
         Raises:
             KeyError: a name that no tool has; plans are checked before.
         """
-        wanted = {self.spec(name).name for name in (self.unasked() if tools is None else tools)}
-        return [spec.tool for name, spec in self._specs.items() if name in wanted]
+        wanted = {self.spec(name).name for name in (self.unasked(autonomy) if tools is None else tools)}
+        return [self._specs[name].tool for name in self.names(autonomy) if name in wanted]
 
-    def describe(self) -> list[dict[str, str]]:
+    def describe(self, autonomy: Autonomy = "ask") -> list[dict[str, str]]:
         """Return name, description (its first paragraph, at most 300 characters) and permission of each tool."""
+        specs = [self._specs[name] for name in self.names(autonomy)]
         return [
             {"name": spec.name, "description": spec.description, "permission": spec.permission}
-            for spec in self._specs.values()
+            for spec in specs
         ]
 
     def catalogue(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The web for a worker: fetch_url, which opens only addresses that are known from elsewhere, and search_web."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from importlib.util import find_spec
@@ -141,9 +142,13 @@ class _Pages:
         if known is not None:
             return known
         fetched = await fetch(address, self._settings)
-        title, text = await threaded(text_of)(fetched)
-        text = clean_text(text).strip()
         where = str(fetched.address)
+        try:
+            async with asyncio.timeout(self._settings.seconds):
+                title, text = await threaded(text_of)(fetched)
+        except TimeoutError:
+            raise ToolException(f"{where} is too large to be read") from None
+        text = clean_text(text).strip()
         if not text:
             raise ToolException(f"{where} has no text that can be read")
         found = draft(source_id(where, text), locator=where, title=title[:300] or where, text=text)

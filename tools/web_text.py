@@ -115,7 +115,8 @@ def _main_part(markup: str, address: Address) -> str:
     from trafilatura import extract
 
     # What it cannot parse it says to the log, and it would end up on the terminal.
-    logging.getLogger("trafilatura").addHandler(logging.NullHandler())
+    if not logging.getLogger("trafilatura").handlers:
+        logging.getLogger("trafilatura").addHandler(logging.NullHandler())
     return (
         extract(
             markup,

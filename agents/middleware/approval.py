@@ -4,22 +4,55 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.messages import ToolCall
+from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
+from schemas.context import Autonomy
 from tools.registry import ToolSpec
+
+
+class Approvals:
+    """Which tools may run without asking: by the run's autonomy, or because a person said "always for this run".
+
+    Args:
+        autonomy: of the run.
+        store: keeps what was said, so that a resume need not ask again; namespace: of the run's thread in it.
+    """
+
+    def __init__(self, autonomy: Autonomy, store: BaseStore, namespace: tuple[str, ...]) -> None:
+        self.autonomy: Autonomy = autonomy
+        self._store = store
+        self._namespace = namespace
+        self._always: set[str] = set()
+
+    async def load(self) -> None:
+        """Read what has been allowed earlier in the run."""
+        self._always = {
+            str(item.value["tool"]) for item in await self._store.asearch(self._namespace, limit=1000)
+        }
+
+    def given(self, tool: str) -> bool:
+        """Return whether the tool may run without asking."""
+        return self.autonomy == "all" or tool in self._always
+
+    async def allow(self, tool: str) -> None:
+        """Let a tool run without asking until the run's end."""
+        self._always.add(tool)
+        await self._store.aput(self._namespace, tool, {"tool": tool}, index=False)
 
 
 @dataclass(frozen=True)
 class ToolDecision:
-    """What a person said of a call: `arguments` are the ones to run it with."""
+    """What a person said of a call: `arguments` are the ones to run it with; `always`: do not ask again in this run."""
 
     rejected: bool
+    always: bool = False
     reason: str = ""
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 def ask_person(step_id: str, spec: ToolSpec, call: ToolCall) -> ToolDecision:
-    """Pause until a person answers {"decision": "approve"}, {"decision": "edit", "arguments": {...}} or
+    """Pause until a person answers {"decision": "approve"} (with "always": true for the rest of the run), {"decision": "edit", "arguments": {...}} or
     {"decision": "reject", "reason": "..."}. Anything else asks again, with the reason, and runs nothing.
     """  # noqa: D205
     error: str | None = None
@@ -44,7 +77,7 @@ def read_decision(answer: Any, arguments: dict[str, Any]) -> ToolDecision | str:
     data = cast("dict[str, Any]", answer if isinstance(answer, dict) else {})
     match data.get("decision"):
         case "approve":
-            return ToolDecision(rejected=False, arguments=arguments)
+            return ToolDecision(rejected=False, arguments=arguments, always=data.get("always") is True)
         case "edit" if isinstance(data.get("arguments"), dict):
             return ToolDecision(rejected=False, arguments=data["arguments"])
         case "reject":

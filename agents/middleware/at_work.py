@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 from agents.ledger import StepLedger
+from agents.middleware.approval import Approvals
 from schemas.evidence import Source, Usage
 
 
@@ -27,6 +28,7 @@ class StepAtWork:
         max_request_chars: of one model request.
         seconds: wall-clock seconds of the step; seconds_left: those that remain.
         max_tokens: input and output tokens that the step may still use; None = no bound.
+        approvals: what a person has allowed for the whole run.
         sources: gives what the step may cite: its own sources, and those that its dependencies carry.
         spent: model calls and tokens of the step so far.
         requests: model requests made in this process; those that raised have left no message.
@@ -41,6 +43,7 @@ class StepAtWork:
     seconds: float
     seconds_left: Callable[[], float]
     max_tokens: int | None
+    approvals: Approvals
     sources: Callable[[], Mapping[str, Source]]
     spent: Usage = field(default_factory=Usage)
     requests: int = 0

@@ -113,13 +113,16 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         """Run a tool that changes something: after a person's yes, and never beside another one."""
         if at_work().ledger.spent:
             return await self._refused(request, identity)
-        decision = ask_person(at_work().ledger.step_id, spec, request.tool_call)
-        if decision.rejected:
-            return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
-        asked = request.tool_call
-        call = ToolCall(name=asked["name"], args=decision.arguments, id=asked["id"], type="tool_call")
+        approvals = at_work().approvals
+        if not approvals.given(spec.name):
+            decision = ask_person(at_work().ledger.step_id, spec, request.tool_call)
+            if decision.rejected:
+                return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
+            if decision.always:
+                await approvals.allow(spec.name)
+            request = with_arguments(request, decision.arguments)
         async with at_work().exclusive:
-            return await self._run(request.override(tool_call=call), handler, spec, identity)
+            return await self._run(request, handler, spec, identity)
 
     async def _run(
         self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
@@ -224,6 +227,14 @@ def end_notice(ledger: StepLedger) -> str:
 def failed_line(tool: str, error: str) -> str:
     """Return what the model is told of a tool that failed."""
     return f"{tool} failed: {error}"
+
+
+def with_arguments(request: ToolCallRequest, arguments: dict[str, Any]) -> ToolCallRequest:
+    """Return the request with the arguments that a person wants."""
+    asked = request.tool_call
+    return request.override(
+        tool_call=ToolCall(name=asked["name"], args=arguments, id=asked["id"], type="tool_call")
+    )
 
 
 def identity_of(request: ToolCallRequest) -> str:

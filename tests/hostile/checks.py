@@ -24,7 +24,19 @@ MAX_RECORD_CHARS = 60_000
 
 def violations(run: Run) -> list[str]:
     """Return one line for each rule that the run has broken."""
-    checks = (ending, budgets, sources, passes, dependencies, versions, verdict, answer, stored, events, time_taken)
+    checks = (
+        ending,
+        budgets,
+        sources,
+        passes,
+        dependencies,
+        versions,
+        verdict,
+        answer,
+        stored,
+        events,
+        time_taken,
+    )
     found = list(run.world.faults)
     for check in checks:
         found += [f"{check.__name__}: {line}" for line in check(run)]
@@ -131,26 +143,37 @@ def was_returned(run: Run, source: Source) -> bool:
 
 def passes(run: Run) -> Iterator[str]:
     """No step has passed without criteria met and something behind it."""
-    plans, world = plans_of(run), run.world
+    plans = plans_of(run)
     for record in run.out["evidence"]:
-        if not record.passed:
-            continue
-        step = plans[record.plan_version].step(record.step_id)
-        tools = step.tools != [] and step.tool_budget > 0
-        if [c.criterion for c in record.criteria] != step.success_criteria or not all(c.met for c in record.criteria):
-            yield f"step {step.id} passed with unmet criteria"
-        if not record.source_ids and tools and not (world.succeeded[step.id] or run.reads.started):
-            yield f"step {step.id} passed, and no tool of it has succeeded"
-        if not record.source_ids and tools and world.filled[step.id]:
-            yield f"step {step.id} passed without a source, and its tools returned some"
-        if record.reasoning and (tools or record.source_ids):
-            yield f"step {step.id} is marked as reasoning"
-        if not record.source_ids and not tools and not record.reasoning:
-            yield f"step {step.id} has no source and is not marked as reasoning"
-        if tools and INVENTED_FIGURE in record.summary:
-            yield f"step {step.id} passed with a figure that stands nowhere"
-        if run.verifier not in ("", "true", "async true"):
-            yield f"step {step.id} passed, and verify_step answered {run.verifier}"
+        if record.passed:
+            step = plans[record.plan_version].step(record.step_id)
+            for problem in [*unmet(run, step, record), *unsupported(run, step, record)]:
+                yield f"step {step.id} passed, and {problem}"
+
+
+def unmet(run: Run, step: Step, record: Evidence) -> Iterator[str]:
+    wanted = [(criterion, True) for criterion in step.success_criteria]
+    if [(c.criterion, c.met) for c in record.criteria] != wanted:
+        yield "its record has unmet criteria"
+    if not any(sum(met) >= len(wanted) for met in run.world.verdicts[step.id]):
+        yield "its worker never said that all criteria are met"
+    if run.verifier not in ("", "true", "async true"):
+        yield f"verify_step answered {run.verifier}"
+
+
+def unsupported(run: Run, step: Step, record: Evidence) -> Iterator[str]:
+    world = run.world
+    tools = step.tools != [] and step.tool_budget > 0
+    if record.reasoning != (not tools and not record.source_ids):
+        yield f"it is{'' if record.reasoning else ' not'} marked as reasoning"
+    if not tools:
+        return
+    if not record.source_ids and not (world.succeeded[step.id] or run.reads.started):
+        yield "no tool of it has succeeded"
+    if not record.source_ids and world.filled[step.id]:
+        yield "it cites nothing of what its tools returned"
+    if INVENTED_FIGURE in record.summary:
+        yield "its figure stands nowhere"
 
 
 def dependencies(run: Run) -> Iterator[str]:
@@ -232,7 +255,13 @@ def answer(run: Run) -> Iterator[str]:
     for line in listed:
         if not any(place in locator_of(line) for place in real):
             yield f"listed, and no passed step cites it: {line[:100]!r}"
-    shown = [line for line in lines if not is_numbered(line) or not at or line[:200] not in {f"{n}. {s}"[:200] for n, s in enumerate(listed, 1)}]
+    shown = [
+        line
+        for line in lines
+        if not is_numbered(line)
+        or not at
+        or line[:200] not in {f"{n}. {s}"[:200] for n, s in enumerate(listed, 1)}
+    ]
     prose = "\n".join(shown)
     for number in re.findall(r"[\[【](\d+)[\]】]", prose):
         if not 1 <= int(number[:9]) <= len(listed):
@@ -286,7 +315,13 @@ def stored(run: Run) -> Iterator[str]:
     for key in ("evidence", "sources", "usage", "plan", "review", "status", "stop_reason", "final_answer"):
         if values.get(key) != run.out.get(key):
             yield f"{key} differs after the round trip"
-    kept: list[Any] = [*values["evidence"], *values["sources"], *values["plans"], values["usage"], values["limits"]]
+    kept: list[Any] = [
+        *values["evidence"],
+        *values["sources"],
+        *values["plans"],
+        values["usage"],
+        values["limits"],
+    ]
     for item in kept:
         if not isinstance(item, BaseModel):
             yield f"came back as {type(item).__name__}"
@@ -316,7 +351,9 @@ def events(run: Run) -> Iterator[str]:
             yield f"no RunEvent: {str(error)[:200]}"
     if kinds["run_finished"] != 1 and not run.cuts:
         yield f"run_finished came {kinds['run_finished']} times"
-    finished = {event["step_id"] for event in run.events if event["type"] in ("step_finished", "step_skipped")}
+    finished = {
+        event["step_id"] for event in run.events if event["type"] in ("step_finished", "step_skipped")
+    }
     untold = {record.step_id for record in run.out["evidence"]} - finished
     if untold:
         yield f"no event told of {sorted(untold)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from random import Random
@@ -47,7 +46,7 @@ def error(rng: Random, *, calm: bool) -> Exception:
     ]
     passing: list[Callable[[], Exception]] = [
         lambda: ConnectionError("reset"),
-        lambda: asyncio.TimeoutError(),
+        lambda: TimeoutError(),
         lambda: StatusError(429, "slow down"),
         lambda: StatusError(500, "oops"),
         lambda: RateLimitError("later"),
@@ -126,4 +125,6 @@ def _invalid(rng: Random, name: str) -> InvalidToolCall:
 
 def anyhow(rng: Random) -> dict[str, Any]:
     """Return arguments of any kind under any names."""
-    return {rng.choice(("query", "source_id", "x", "{}", "")): anything(rng) for _ in range(rng.randint(0, 3))}
+    return {
+        rng.choice(("query", "source_id", "x", "{}", "")): anything(rng) for _ in range(rng.randint(0, 3))
+    }

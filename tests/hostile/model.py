@@ -13,6 +13,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
+from pydantic import Field
 
 from agents.models import Models
 from tests.hostile import forms, plans, work, writing
@@ -29,7 +30,7 @@ class HostileModel(BaseChatModel):
     role: str
     world: Any
     takes_tools: bool = True
-    bound: list[str] = []
+    bound: list[str] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
@@ -68,7 +69,9 @@ def models(world: World) -> Models:
     """Return a hostile model for each role; some that plan or review cannot be given tools."""
     rng = world.roll("models")
     roles = ("planner", "worker", "reviewer", "writer")
-    made = {r: HostileModel(role=r, world=world, takes_tools=r == "worker" or rng.random() < 0.8) for r in roles}
+    made = {
+        r: HostileModel(role=r, world=world, takes_tools=r == "worker" or rng.random() < 0.8) for r in roles
+    }
     return Models(**made)
 
 
@@ -84,12 +87,16 @@ def opening(messages: list[BaseMessage], world: World) -> dict[str, Any]:
 
 def inspect_request(messages: list[BaseMessage], role: str, world: World) -> None:
     """Look for what a real server would refuse: bytes that are no text, calls without answers, too much of it all."""
-    whole = json.dumps([[m.content, getattr(m, "tool_calls", [])] for m in messages], ensure_ascii=False, default=str)
+    whole = json.dumps(
+        [[m.content, getattr(m, "tool_calls", [])] for m in messages], ensure_ascii=False, default=str
+    )
     try:
         whole.encode()
     except UnicodeEncodeError:
         world.fault(f"{role}: a request is not valid UTF-8")
-    if any("\x00" in text for text in texts_in([[m.content, getattr(m, "tool_calls", [])] for m in messages])):
+    if any(
+        "\x00" in text for text in texts_in([[m.content, getattr(m, "tool_calls", [])] for m in messages])
+    ):
         world.fault(f"{role}: a request holds NUL")
     size = sum(len(m.text) + sum(len(str(c["args"])) for c in getattr(m, "tool_calls", [])) for m in messages)
     if size > world.max_request_chars * 1.1 + 2_000:
@@ -137,7 +144,9 @@ def answer_of(
     if bad and rng.random() < 0.03:
         return None
     if role == "worker":
-        return worker_answer(rng, work.Desk(brief, messages, [t for t in bound if t != "Finding"]), bad, world)
+        return worker_answer(
+            rng, work.Desk(brief, messages, [t for t in bound if t != "Finding"]), bad, world
+        )
     if role == "writer":
         return writer_answer(rng, brief, bad, world)
     turn = len(messages)
@@ -147,7 +156,9 @@ def answer_of(
     if role == "critic":
         return forms.answered(rng, "Review", critic_answer(rng), turn)
     if role == "reviewer":
-        return forms.answered(rng, "Review", plans.wrong_review(rng, brief) if bad else plans.review_of(brief), turn)
+        return forms.answered(
+            rng, "Review", plans.wrong_review(rng, brief) if bad else plans.review_of(brief), turn
+        )
     if role == "replanner":
         answer = plans.wrong_repair(rng, brief) if bad else plans.repair_of(rng, brief)
     else:
@@ -158,8 +169,11 @@ def answer_of(
 def worker_answer(rng: Random, desk: work.Desk, bad: bool, world: World) -> BaseMessage:
     step = desk.brief["step"]["id"]
     if ("worker", step) not in world.moods:
-        world.moods["worker", step] = rng.choice(work.MOODS) if rng.random() < 0.3 * world.hostility["worker"] else ""
+        world.moods["worker", step] = (
+            rng.choice(work.MOODS) if rng.random() < 0.3 * world.hostility["worker"] else ""
+        )
     mood = world.moods["worker", step]
+    desk.say = lambda finding: world.said(step, finding)
     if ORDER in desk.results and rng.random() < 0.5:
         return work.obedient(rng, desk)
     if mood and (desk.tools or mood == "never valid"):

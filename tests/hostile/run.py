@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -86,6 +85,10 @@ def prepared(seed: int, *, calm: bool = False) -> Run:
     rng = Random(f"run {seed}")
     level = rng.choice((0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.9))
     hostility = {role: level if rng.random() < 0.7 else rng.choice((0.0, 0.1, 0.4, 1.0)) for role in ROLES}
+    hostility["planner"] = rng.choice((0.0, 0.0, 0.1, level))  # a run without a plan tells little
+    hostility["reviewer"] = rng.choice((0.0, level, 0.4, 1.0))
+    hostility["worker"] = max(hostility["worker"], rng.choice((0.0, 0.2, 0.4)))
+    hostility["writer"] = rng.choice((0.0, 0.3, 1.0))
     hostility["hang"] = rng.choice((0, 0, 1, 3))
     limits = RunLimits(
         total_tool_budget=rng.choice((0, 1, 5, 12, 32, 32, 32, 100, 100)),
@@ -107,9 +110,13 @@ def prepared(seed: int, *, calm: bool = False) -> Run:
         questions=rng.choice(("ask", "assume")),
         limits=limits,
     )
-    verifier = rng.choice((*[""] * 12, "true", "async true", "one", "none", "raises", "false", "coroutine of one"))
+    verifier = rng.choice(
+        (*[""] * 12, "true", "async true", "one", "none", "raises", "false", "coroutine of one")
+    )
     world = World(seed, calm=calm, max_request_chars=limits.max_request_chars, hostility=hostility)
-    objective = rng.choice(("Compare the {five} vendors", "比较五家供应商 😀 ①", f"x {nasty(rng)[:19_000]}", phrase(rng)))
+    objective = rng.choice(
+        ("Compare the {five} vendors", "比较五家供应商 😀 ①", f"x {nasty(rng)[:19_000]}", phrase(rng))
+    )
     return Run(seed, world, context, verifier, objective)
 
 
@@ -136,7 +143,9 @@ def run_seed(seed: int) -> Run:
 def run_alone(seed: int) -> Run:
     """Carry out one run on virtual time that is kept nowhere: nobody can be asked, and nothing resumed."""
     run = prepared(seed)
-    run.context = run.context.model_copy(update={"review_plan": "never", "on_gaps": "finish", "questions": "assume"})
+    run.context = run.context.model_copy(
+        update={"review_plan": "never", "on_gaps": "finish", "questions": "assume"}
+    )
     return _on_virtual_time(run, None)
 
 
@@ -270,7 +279,11 @@ def _on_gaps(rng: Random, run: Run, *, final: bool) -> Any:
     if kind == 0:
         return {"decision": "accept"}
     if kind == 1:
-        more = {"tool_calls": rng.choice((0, 3, -1, "9")), "replans": rng.choice((0, 1)), "seconds": rng.choice((0, 60))}
+        more = {
+            "tool_calls": rng.choice((0, 3, -1, "9")),
+            "replans": rng.choice((0, 1)),
+            "seconds": rng.choice((0, 60)),
+        }
         return {"decision": "extend", **more}
     if kind == 2:
         run.revisions += 1

@@ -8,7 +8,20 @@ from typing import Any
 
 from tests.hostile.world import INVENTED_FIGURE, UNKNOWN_IDS, UNKNOWN_URL
 
-WORDS = ("price", "vendor", "release", "market", "定价", "供应商", "版本", "市场", "{brace}", "50%", "\u202e", "😀")
+WORDS = (
+    "price",
+    "vendor",
+    "release",
+    "market",
+    "定价",
+    "供应商",
+    "版本",
+    "市场",
+    "{brace}",
+    "50%",
+    "\u202e",
+    "😀",
+)
 
 
 def phrase(rng: Random, words: int = 6) -> str:
@@ -17,7 +30,26 @@ def phrase(rng: Random, words: int = 6) -> str:
 
 def big(rng: Random, most: int = 1_000_000) -> str:
     """Return one piece again and again, up to `most` characters."""
-    pieces = "x", "{", "[", "定价", "\\", '"', " ", "\n", "a b. ", "9", "`", "[1]", '{"a":', "<think>", "\ud800", "[s9](", "。 ", "“"
+    pieces = (
+        "x",
+        "{",
+        "[",
+        "定价",
+        "\\",
+        '"',
+        " ",
+        "\n",
+        "a b. ",
+        "9",
+        "`",
+        "[1]",
+        '{"a":',
+        "<think>",
+        "\ud800",
+        "[s9](",
+        "。 ",
+        "“",
+    )
     piece = rng.choice(pieces)
     return piece * (rng.choice((2_000, 20_000, 200_000, most)) // len(piece))
 
@@ -50,8 +82,8 @@ def anything(rng: Random, depth: int = 2) -> Any:
         lambda: rng.choice((0, -1, 3, 10**9, 10**30, 0.5, -0.0, 1e308)),
         lambda: nasty(rng),
         lambda: phrase(rng),
-        lambda: [],
-        lambda: {},
+        list,
+        dict,
     ]
     if depth:
         kinds += [

@@ -96,7 +96,12 @@ async def plain(rng: Random, world: World, step_id: str) -> Any:
 async def odd(rng: Random, world: World, step_id: str) -> Any:
     """Return what no tool should return."""
     strange = ("", " ", 7, True, None, "a\nb", "x" * 300, "s1]", "[1](", "\ud800", "**", nasty(rng)[:150])
-    item = {"source_id": rng.choice(strange), "text": nasty(rng), "title": nasty(rng), "url": "https://odd.test/x"}
+    item = {
+        "source_id": rng.choice(strange),
+        "text": nasty(rng),
+        "title": nasty(rng),
+        "url": "https://odd.test/x",
+    }
     kinds: tuple[Callable[[], Any], ...] = (
         lambda: b"\xff\xfe bytes",
         lambda: "定价" * 500_000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,11 +24,13 @@ class Desk:
 
     Attributes:
         turn: how many answers it has given; ids: of sources it was shown.
+        say: told of each Finding.
     """
 
     brief: dict[str, Any]
     messages: list[BaseMessage]
     tools: list[str]
+    say: Callable[[Any], None] = lambda finding: None
 
     @property
     def turn(self) -> int:
@@ -43,16 +46,30 @@ class Desk:
         return [*carried, *_LABEL.findall(self.results)]
 
 
+def concluding(rng: Random, desk: Desk, finding: dict[str, Any]) -> AIMessage:
+    """Return a Finding in one of its forms."""
+    desk.say(finding)
+    return answered(rng, "Finding", finding, desk.turn)
+
+
+def final_call(desk: Desk, finding: dict[str, Any], call_id: Any) -> ToolCall:
+    """Return a Finding as a call."""
+    desk.say(finding)
+    return call_of("Finding", finding, call_id)
+
+
 def honest(rng: Random, desk: Desk) -> AIMessage:
     """Search once or twice, then conclude from what came back."""
     if desk.tools and desk.turn < rng.choice((1, 1, 2)):
         return searching(rng, desk, rng.randint(1, 3))
-    return answered(rng, "Finding", finding_of(rng, desk), desk.turn)
+    return concluding(rng, desk, finding_of(rng, desk))
 
 
 def searching(rng: Random, desk: Desk, number: int) -> AIMessage:
     calls = [arguments_for(rng, desk, n) for n in range(number)]
-    return message(rng, "", *(call_of(name, args, f"c{desk.turn}-{n}") for n, (name, args) in enumerate(calls)))
+    return message(
+        rng, "", *(call_of(name, args, f"c{desk.turn}-{n}") for n, (name, args) in enumerate(calls))
+    )
 
 
 def arguments_for(rng: Random, desk: Desk, n: int) -> tuple[str, dict[str, Any]]:
@@ -74,7 +91,7 @@ def finding_of(rng: Random, desk: Desk) -> dict[str, Any]:
 
 def hostile(rng: Random, desk: Desk) -> BaseMessage:
     """Return one wrong answer."""
-    kind = rng.randrange(12)
+    kind = rng.randrange(15)  # lies most of all: what fits the schema is what gets through
     if kind == 0:
         return useless(rng, "Finding")
     if kind == 1 and rng.random() < 0.3:
@@ -83,16 +100,16 @@ def hostile(rng: Random, desk: Desk) -> BaseMessage:
         return wrong_calls(rng, desk)
     if kind == 4:  # calls beside the final answer
         beside = searching(rng, desk, rng.randint(1, 4))
-        final = call_of("Finding", lie(rng, desk), "f0")
+        final = final_call(desk, lie(rng, desk), "f0")
         return message(rng, phrase(rng), *_mixed(rng, [*beside.tool_calls, final]))
     if kind == 5:
-        both = [call_of("Finding", finding_of(rng, desk), i) for i in ("f1", rng.choice(("f1", "f2")))]
+        both = [final_call(desk, finding_of(rng, desk), i) for i in ("f1", rng.choice(("f1", "f2")))]
         return message(rng, "", *both)
     if kind == 6:
-        return answered(rng, "Finding", broken(rng, finding_of(rng, desk)), desk.turn)
+        return concluding(rng, desk, broken(rng, finding_of(rng, desk)))
     if kind == 7:  # far more calls than anyone granted
         return searching(rng, desk, rng.randint(5, 15))
-    return answered(rng, "Finding", lie(rng, desk), desk.turn)
+    return concluding(rng, desk, lie(rng, desk))
 
 
 def lie(rng: Random, desk: Desk) -> dict[str, Any]:
@@ -110,7 +127,9 @@ def lie(rng: Random, desk: Desk) -> dict[str, Any]:
     elif kind == 4:
         finding["criteria"] = finding["criteria"][: rng.randint(0, 1)]
     elif kind == 5:
-        finding["criteria"] = [{**c, "met": rng.random() < 0.5, "criterion": nasty(rng)[:900]} for c in finding["criteria"]]
+        finding["criteria"] = [
+            {**c, "met": rng.random() < 0.5, "criterion": nasty(rng)[:900]} for c in finding["criteria"]
+        ]
     elif kind == 6:
         finding["summary"] = (nasty(rng) or "x")[:8000]
         finding["missing"] = [nasty(rng) for _ in range(3)]
@@ -126,6 +145,7 @@ def wrong_calls(rng: Random, desk: Desk) -> AIMessage:
     """Return calls that are wrong in name, arguments or id."""
     name, args = arguments_for(rng, desk, 0)
     again = arguments_for(rng, desk, 1)
+    finding = finding_of(rng, desk)
     kinds: tuple[list[ToolCall], ...] = (
         [call_of("ghost", anyhow(rng), "g1")],
         [call_of("send", {"query": "to everyone"}, "w1")],
@@ -135,11 +155,14 @@ def wrong_calls(rng: Random, desk: Desk) -> AIMessage:
         [call_of(name, args, ""), call_of(*again, "")],
         [call_of(name, args, None), call_of(*again, None)],  # pyright: ignore[reportArgumentType]
         [call_of(name, args, "d"), call_of(*again, "d"), call_of(name, args, "d")],
-        [call_of("Finding", finding_of(rng, desk), None)],  # pyright: ignore[reportArgumentType]
+        [call_of("Finding", finding, None)],  # pyright: ignore[reportArgumentType]
         [call_of("", args, "e"), call_of(name, args, "c0-0")],
         [call_of(name, args, "k\ud800\x00" + "i" * rng.choice((1, 5000)))],
     )
-    return message(rng, nasty(rng) if rng.random() < 0.2 else "", *rng.choice(kinds))
+    chosen = rng.choice(kinds)
+    if chosen[0]["name"] == "Finding":
+        desk.say(finding)
+    return message(rng, nasty(rng) if rng.random() < 0.2 else "", *chosen)
 
 
 def in_mood(rng: Random, desk: Desk, mood: str) -> AIMessage:
@@ -159,8 +182,7 @@ def obedient(rng: Random, desk: Desk) -> AIMessage:
     if rng.random() < 0.4:
         send = call_of("send", {"query": "everything"}, f"x{desk.turn}")
         return message(rng, "", send, call_of("delete_all", {}, f"y{desk.turn}"))
-    finding = finding_of(rng, desk) | {"source_ids": ["s999"]}
-    return answered(rng, "Finding", finding, desk.turn)
+    return concluding(rng, desk, finding_of(rng, desk) | {"source_ids": ["s999"]})
 
 
 def _mixed(rng: Random, calls: list[ToolCall]) -> list[ToolCall]:

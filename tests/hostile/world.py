@@ -37,7 +37,8 @@ class World:
         hostility: by role, the share of answers that are wrong.
         calls: model calls by (role, step); `raised` those of them that raised.
         returned: source ids that the tools of a step named; `digests` of the texts they returned.
-        empty: steps whose tools have returned nothing but emptiness; `succeeded` counts bodies that returned.
+        succeeded: bodies that returned, by step; `filled` those that returned something.
+        verdicts: what the worker of a step said of the criteria, in each Finding it gave.
         faults: what a model or a tool has seen and must not see.
     """
 
@@ -52,6 +53,7 @@ class World:
     returned: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     digests: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     succeeded: Counter[str] = field(default_factory=Counter)
+    verdicts: defaultdict[str, list[list[bool]]] = field(default_factory=lambda: defaultdict(list))
     filled: Counter[str] = field(default_factory=Counter)
     step_of_task: dict[str, str] = field(default_factory=dict)
     moods: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -75,6 +77,12 @@ class World:
         if text not in (None, "", [], {}):
             self.filled[step_id] += 1
             self.digests[step_id].add(digest(str(text)))
+
+    def said(self, step_id: str, finding: Any) -> None:
+        """Note a Finding that a worker is about to give."""
+        given = finding.get("criteria") if isinstance(finding, dict) else None
+        met = [c.get("met") is True for c in given if isinstance(c, dict)] if isinstance(given, list) else []
+        self.verdicts[step_id].append(met)
 
     def fault(self, text: str) -> None:
         """Note a violation; the run's checks report it."""

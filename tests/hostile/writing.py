@@ -35,6 +35,14 @@ def hostile(rng: Random, brief: dict[str, Any]) -> BaseMessage:
         "{x} " + big(rng, 200_000) + f" [{unknown}]",
         nasty(rng),
         f"{phrase(rng)} [[1]] [{{}}] [x] [ ] [1][2][{unknown}] [s1](javascript:alert(1)) [1]: {UNKNOWN_URL}",
+        f"[[{unknown}]{most + 7}] [{unknown}[{unknown}]] 见{UNKNOWN_URL}。 htt<{UNKNOWN_URL}>ps://evil.test/invented x",
+        f"```\ncode [1] a[0]\n{UNKNOWN_URL} [{most + 3}]\n~~~\n"
+        + " " * 100_000
+        + f"[{unknown}]"
+        + "\n" * 100_000
+        + ".",
+        f"**Sources:**\n\n1. Invented ({UNKNOWN_URL})\n\n### References ###\n\n[1] {INVENTED_FIGURE}",
+        "\ue0007\ue001 [\ue000] 【\ue0011\ue000】 \ud800 \x00 [1\u200b] [１] [²] [٣] [9\u0301]",
         f"www.evil.test/x HTTPS://EVIL.TEST/invented {UNKNOWN_URL}) ftp://evil.test",
     )
     kind = rng.random()

