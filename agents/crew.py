@@ -10,10 +10,9 @@ from langchain_core.tools import BaseTool
 
 from agents.failures import is_transient
 from agents.incoming import SafeAnswers
-from agents.middleware.answer import FindingAnswer
 from agents.middleware.at_work import at_work
-from agents.middleware.budget import ToolBudget, ToolErrors
-from agents.middleware.fit import FitRequest
+from agents.middleware.budget import ToolBudget
+from agents.middleware.stack import WorkerStack
 from agents.prompts import prompt
 from schemas.context import Autonomy
 from schemas.evidence import Finding
@@ -73,7 +72,7 @@ class Crew:
             cast("Any", SafeAnswers(self._model)),
             tools,
             system_prompt=prompt("worker"),
-            middleware=[ToolErrors(), FindingAnswer(), retry, ToolBudget(self._registry), FitRequest()],
+            middleware=[WorkerStack(ToolBudget(self._registry), retry)],
             response_format=ToolStrategy(Finding, handle_errors=True, tool_message_content="Finding taken."),
             name="worker",
         )

@@ -66,4 +66,4 @@ def _number(text: str | None) -> float | None:
         value = float(text or "")
     except ValueError:
         return None
-    return max(0.0, value) if value == value else None  # noqa: PLR0124 - not a number is no time
+    return max(0.0, value) if value == value else None

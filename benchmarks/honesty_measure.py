@@ -36,6 +36,8 @@ _OWN_LIST = re.compile(r"^#+ *(?:sources|references|来源|参考\w*)\s*$", re.M
 _SENTENCE = re.compile(
     r"[^\n]*?(?:[。！？]|[.!?](?=\s|$)|(?=\n)|$)(?:[”」』\"]?\s*\[\d+\])*(?: ⚠[^\n]*?[)）](?=\s|$|[A-Z\u4e00-\u9fff]))?"
 )
+# What code says of a refused step, where a writer repeats it: the claim is quoted there as one that nothing bears out.
+_REFUSED = re.compile(r"[(（]unsupported_claim: [^()（）\n]*[)）]?")
 _MARK = re.compile(r" ⚠ ?[(（][^\n]*$")
 _QUOTE = re.compile(r"“([^“”\n]+)”")
 _FIGURE = re.compile(r"\d[\d,.]*\d|\d")
@@ -128,7 +130,7 @@ def _text_of(entry: str, returned: Mapping[str, str]) -> str | None:
 
 def _statements(body: str, world: World, behind: Mapping[str, str | None]) -> Iterator[Statement]:
     above: list[str] = []
-    for line in body.splitlines():
+    for line in _REFUSED.sub("", body).splitlines():
         named = [e for e in world.entities if e in _NUMBERED.sub("", line)]
         if line.startswith("#"):
             above = named

@@ -1,6 +1,7 @@
 """Whether a thread can go on, and which questions a resume value answers."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,6 +10,18 @@ from langgraph.types import Command, StateSnapshot
 from agents.incoming import clean_data
 
 INTERRUPT_ID = re.compile("[0-9a-f]{32}")
+
+
+def delivered_again(config: Mapping[str, Any], state: StateSnapshot) -> bool:
+    """Return whether this very run has written to the thread before.
+
+    An Agent Server whose worker has died gives the run to another one just as it was sent in: an answer that has
+    been taken, or None though the run has ended. LangGraph knows such an input by the run id; so it does the same.
+    """
+    configurable = cast("Mapping[str, Any]", config.get("configurable") or {})
+    metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
+    run_id = configurable.get("run_id") or metadata.get("run_id")
+    return bool(run_id) and str(run_id) == str(cast("Mapping[str, Any]", state.metadata or {}).get("run_id"))
 
 
 def nothing_to_resume(command: Command[Any] | None, state: StateSnapshot) -> str:

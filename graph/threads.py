@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from graph.locks import ThreadLocks
-from graph.resuming import answering, nothing_to_resume
+from graph.resuming import answering, delivered_again, nothing_to_resume
 from graph.serializer import with_our_serializer
 from nodes.dataflow import with_finished
 from nodes.parts import Parts, approvals_root, finished_root, ledger_root
@@ -140,13 +140,18 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         if not thread_id or not (input is None or isinstance(input, Command)):
             raise InputError("an objective is needed: pass {'objective': '...'}")
         state = await self.aget_state(config)
+        if delivered_again(config, state):
+            return None, self._own_context(state, context)
         problem = nothing_to_resume(cast("Command[Any] | None", input), state)
         if problem:
             await self._settle(thread_id)
             raise NothingToResume(f"thread {thread_id!r} {problem}")
+        return answering(cast("Command[Any] | None", input), state), self._own_context(state, context)
+
+    @staticmethod
+    def _own_context(state: StateSnapshot, given: Any) -> Any:
         stored = cast("Mapping[str, Any]", state.metadata or {}).get(CHOICES)
-        context = RunContext.model_validate_json(stored) if stored else context
-        return answering(cast("Command[Any] | None", input), state), context
+        return RunContext.model_validate_json(stored) if stored else given
 
     async def _note(self, thread_id: str, input: dict[str, Any]) -> None:
         if thread_id:

@@ -220,8 +220,13 @@ def compose(
 
 def _closed(text: str) -> str:
     """Return a text whose last code block ends, so that what is appended is no part of it."""
-    fences = re.findall(r"^ {0,3}(```+|~~~+)", text, re.MULTILINE)
-    return f"{text}\n{fences[-1]}" if len(fences) % 2 else text
+    opened = ""
+    for fence in re.findall(r"^ {0,3}(`{3,}|~{3,})", text, re.MULTILINE):
+        if not opened:
+            opened = fence
+        elif fence.startswith(opened):  # other fences are part of the code
+            opened = ""
+    return f"{text}\n{opened}" if opened else text
 
 
 def _named(dropped: Sequence[str]) -> str:

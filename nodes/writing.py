@@ -1,6 +1,7 @@
 """The answer's text: written, checked against its sources, and, in mode reflect, criticised and revised."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
         usage += spent
         revised = examined(raw, known, full, language)
         # A revision may not add a claim without a source, and a writer that fails takes nothing away.
-        if raw and revised.faults <= draft.faults:
+        if says_anything(raw, known) and revised.faults <= draft.faults:
             draft = revised
     return draft.checked, usage
 
@@ -109,9 +110,14 @@ async def first_text(
         problem = f"\n\n{state['problem']}" if state.get("problem") else ""
         return texts["nothing"] + problem, Usage()
     text, note, usage = await ask_writer(parts, state, writer_brief(state, known, language))
-    if text:
+    if says_anything(text, known):
         return text, usage
     return (f"({note})\n\n" if note else "") + plain_answer(findings, known, language), usage
+
+
+def says_anything(text: str, known: list[Source]) -> bool:
+    """Return whether words are left of a text once its citations are checked."""
+    return any(c.isalnum() for c in re.sub(r"\[\d+\]", "", check_citations(text, known).text))
 
 
 async def ask_writer(parts: Parts, state: TaskState, brief: dict[str, Any]) -> tuple[str, str, Usage]:

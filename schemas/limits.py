@@ -38,9 +38,3 @@ class RunLimits(BaseModel):
     max_tokens: int | None = Field(
         default=None, ge=1, description="Tokens in the whole run; empty = no bound"
     )
-    conclude_seconds: float = Field(
-        default=20,
-        gt=0,
-        le=120,
-        description="Seconds a step may use, after a limit, for its one concluding answer",
-    )

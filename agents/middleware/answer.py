@@ -1,6 +1,6 @@
 """The worker's answer: a Finding by tool call or as JSON in text; one nudge for prose, at most three tries."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from langchain.agents.middleware.types import (
@@ -8,11 +8,9 @@ from langchain.agents.middleware.types import (
     AgentState,
     ModelRequest,
     ModelResponse,
-    hook_config,
 )
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import Runtime
 from pydantic import ValidationError
 from typing_extensions import override
 
@@ -85,22 +83,18 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
             at_work().spent += Usage(model_calls=1)
             raise
 
-    @hook_config(can_jump_to=["model", "end"])
-    @override
-    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        messages = state["messages"]
-        if state.get("structured_response") is not None:
-            return None
-        if failed_answers(messages) >= MAX_ATTEMPTS:
-            return {"jump_to": "end"}
-        last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
-        if last is None or last.tool_calls:
-            return None
-        if any(isinstance(m, HumanMessage) and m.name == NUDGE for m in messages) and not json_objects(
-            last.text
-        ):
-            return None  # asked once in vain: prose again ends the step
-        return {"messages": [HumanMessage(_nudge(last), name=NUDGE)], "jump_to": "model"}
+
+def next_turn(messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
+    """Return the state update after an answer that is no Finding yet: a nudge, or the end; None = as usual."""
+    if failed_answers(messages) >= MAX_ATTEMPTS:
+        return {"jump_to": "end"}
+    last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+    if last is None or last.tool_calls:
+        return None
+    nudged = any(isinstance(m, HumanMessage) and m.name == NUDGE for m in messages)
+    if nudged and not json_objects(last.text):
+        return None  # asked once in vain: prose again ends the step
+    return {"messages": [HumanMessage(_nudge(last), name=NUDGE)], "jump_to": "model"}
 
 
 def _answer_of(response: ModelResponse[Any]) -> AIMessage | None:
@@ -128,7 +122,7 @@ def _nudge(message: AIMessage) -> str:
     return "Answer with one Finding now: summary, source_ids, criteria, missing."
 
 
-def failed_answers(messages: list[AnyMessage]) -> int:
+def failed_answers(messages: Sequence[BaseMessage]) -> int:
     """Count answers that were meant to be the Finding: calls of it, and messages without any call."""
     answers = [m for m in messages if isinstance(m, AIMessage)]
     return sum(not m.tool_calls or any(c["name"] == "Finding" for c in m.tool_calls) for m in answers)

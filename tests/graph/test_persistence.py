@@ -19,11 +19,14 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from graph import RunContext, build_graph, open_graph
+from graph.persistence import databases
 from graph.serializer import READABLE, readable, serializer
 from graph.settings import Settings
+from graph.sqlite import make_whole
 from schemas.errors import SettingsError, StorageError
 from schemas.evidence import Evidence, Finding, Gap, Review, Source, Usage
 from schemas.limits import RunLimits
@@ -32,6 +35,7 @@ from tests.backends import Backend
 from tests.conftest import Look
 from tests.running import config
 from tests.scripted import ScriptedModel, finding, look, models, plan, review, step
+from tools.artifacts import StoreArtifacts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -205,6 +209,35 @@ async def test_an_artifact_that_cannot_be_stored_stops_the_run_and_a_resume_comp
     assert out["status"] == "completed"
 
 
+async def test_invariant_13_a_kill_while_the_store_is_made_leaves_none_or_a_whole_one(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    async def half(conn: Any) -> None:
+        await conn.execute("CREATE TABLE store (prefix text)")
+        raise Killed
+
+    with pytest.raises(Killed):
+        await make_whole(tmp_path / "store.sqlite", half)
+    assert not list(files(tmp_path, "store.sqlite*"))
+    async with databases(tmp_path, 5) as (_, store):
+        await store.aput(("a",), "k", {"v": 1}, index=False)
+        await make_whole(tmp_path / "store.sqlite", half)  # what is there stays
+        assert (await store.aget(("a",), "k")) is not None
+
+
+async def test_several_processes_may_open_a_new_home_at_once(tmp_path: Path) -> None:
+    everybody = asyncio.Barrier(4)
+
+    async def one(number: int) -> None:
+        async with databases(tmp_path, 5) as (_, store):
+            await store.aput(("a",), str(number), {"v": number}, index=False)
+            await everybody.wait()
+            assert len(await store.asearch(("a",))) == 4
+
+    await asyncio.gather(*map(one, range(4)))
+
+
 @pytest.mark.parametrize("source_id", ["s1", None], ids=["named", "unnamed"])
 async def test_invariant_16_a_large_result_is_stored_once_and_not_in_the_databases(
     source_id: str | None, tmp_path: Path
@@ -256,3 +289,13 @@ async def test_artifacts_under_a_url_that_nothing_serves_are_refused_at_once(tmp
     with pytest.raises(SettingsError, match="PLANWEAVE_ARTIFACTS"):
         async with open_graph(Settings(home=tmp_path, artifacts="nosuch://place"), models=scripted("a")):
             pass
+
+
+async def test_artifacts_in_the_store_go_to_the_one_that_an_agent_server_brings() -> None:
+    tool = Look()
+    built = build_graph(scripted("a"), [tool.tool()], artifacts=StoreArtifacts())
+    store = InMemoryStore()
+    graph = built.copy({"checkpointer": InMemorySaver(), "store": store})
+    out = await graph.ainvoke({"objective": "find"}, config())
+    (source,) = out["sources"]
+    assert await StoreArtifacts(store).get(source.artifact) == "text about a"

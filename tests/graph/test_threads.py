@@ -240,3 +240,43 @@ async def test_what_only_running_steps_need_is_dropped_at_the_end(where: Kept) -
     await b.run()
     graph: TaskGraph = b.graph
     assert await graph.parts.store.asearch(("planweave", "ledger")) == []
+
+
+def sent_in(run_id: str, thread: str = "t1") -> dict[str, Any]:
+    """Return the config with which an Agent Server calls; it is the same when the run is given to another worker."""
+    return {"configurable": {"thread_id": thread, "run_id": run_id}}
+
+
+async def cut_off(b: Bench, tool: Held, value: Any, run_id: str, **kwargs: Any) -> None:
+    run = asyncio.create_task(b.graph.ainvoke(value, sent_in(run_id), **kwargs))
+    await tool.running.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+
+async def test_invariant_13_a_run_that_a_server_delivers_again_goes_on_where_it_was(where: Kept) -> None:
+    tool = Held()
+    b = one_step(tool, **built_on(where))
+    await cut_off(b, tool, {"objective": "find"}, "run-1")
+    tool.release.set()
+    out = await b.graph.ainvoke({"objective": "find"}, sent_in("run-1"))
+    assert out["status"] == "completed"
+    assert len(b.planner.asked) == 1
+    again = await b.graph.ainvoke({"objective": "find"}, sent_in("run-1"))
+    assert again["final_answer"] == out["final_answer"], "it died before it could say that it was done"
+    assert len(b.planner.asked) == 1
+
+
+async def test_invariant_13_an_answer_that_is_delivered_again_is_not_taken_twice(where: Kept) -> None:
+    tool = Held()
+    b = one_step(tool, **built_on(where))
+    approve: Command[Any] = Command(resume={"decision": "approve"})
+    await b.graph.ainvoke({"objective": "find"}, sent_in("run-1"), context={"review_plan": "always"})
+    await cut_off(b, tool, approve, "run-2")
+    tool.release.set()
+    out = await b.graph.ainvoke(approve, sent_in("run-2"))
+    assert out["status"] == "completed"
+    assert (await b.graph.ainvoke(approve, sent_in("run-2")))["status"] == "completed"
+    with pytest.raises(NothingToResume):
+        await b.graph.ainvoke(approve, sent_in("run-3"))

@@ -263,7 +263,7 @@ def answer(run: Run) -> Iterator[str]:
         or line[:200] not in {f"{n}. {s}"[:200] for n, s in enumerate(listed, 1)}
     ]
     prose = "\n".join(shown)
-    for number in re.findall(r"[\[【](\d+)[\]】]", prose):
+    for number in re.findall(r"(?<!\w)[\[【](\d+)[\]】]", prose):  # a[0] is code
         if not 1 <= int(number[:9]) <= len(listed):
             yield f"[{number[:20]}] points to nothing: {len(listed)} sources are listed"
     for unknown in UNKNOWN_IDS:
@@ -272,7 +272,7 @@ def answer(run: Run) -> Iterator[str]:
     if re.search(f"(?i)(?<!`){re.escape(UNKNOWN_URL)}", prose):  # code names what it has removed, as code
         yield "an unknown address is left in the answer"
     body = "\n".join(lines[: at[0]] if at else lines)
-    yield from flagged(body.split("\n## ")[0])
+    yield from flagged(f"\n{body}".split("\n## ")[0])
     yield from mapped(run, listed)
 
 

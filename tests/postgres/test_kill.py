@@ -68,7 +68,7 @@ def test_invariant_13_kill_9_at_any_moment_repeats_loses_and_doubles_nothing(
         found = nursery.live(order, moments.uniform(0, undisturbed["seconds"]))
         if "killed" not in found:
             break
-        remains.note_kill(found["killed"])
+        remains.note_kill()
         mode = "resume"
     found = nursery.live(Order(tmp_path, "resume", database=postgres_url))
     if "no such thread" in found.get("line", ""):  # killed before the objective was stored
