@@ -7,7 +7,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(PY) || python3 -m venv .venv
-	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[tables,docs,studio,dev]'
+	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[tables,docs,web,mcp,postgres,studio,dev]'
 	touch $(STAMP)
 
 # Exit code 3 (an answer, with open gaps) is the right end: one vendor's price is missing on purpose.
@@ -17,7 +17,7 @@ demo: $(STAMP)
 	  else echo "demo: exit code $$code, 3 was expected"; exit 1; fi
 
 test: $(STAMP)
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto --dist loadfile
 
 check: $(STAMP)
 	.venv/bin/ruff check .

@@ -18,6 +18,7 @@ from schemas.context import Autonomy
 from schemas.evidence import Finding
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
+from tools.web import FetchTool
 from tools.whole_text import NAME as READ_DOCUMENT
 from tools.whole_text import whole_text_tool
 
@@ -55,7 +56,10 @@ class Crew:
         documents = registry.spec(READ_DOCUMENT).tool if READ_DOCUMENT in registry.names() else None
         folder = documents if any(tool.name == "search_documents" for tool in tools) else None
         reader = whole_text_tool(lambda: at_work().sources(), self._artifacts, folder)
-        return [*(tool for tool in tools if tool.name != READ_DOCUMENT), reader]
+        own = [tool for tool in tools if tool.name != READ_DOCUMENT]
+        # Which addresses may be opened is the affair of the step that asks.
+        own = [t.for_step(lambda: at_work().known_texts()) if isinstance(t, FetchTool) else t for t in own]
+        return [*own, reader]
 
     def _build(self, tools: list[BaseTool]) -> Any:
         repeatable = [tool.name for tool in tools if self._registry.spec(tool.name).idempotent]

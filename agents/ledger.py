@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.evidence import ErrorType, Source
 from tools.artifacts import ArtifactStore
 from tools.results import SourceDraft, clean_text, cut, drafts_from
+from tools.web_address import allowed_urls
 
 EXCERPT_CHARS = 400
 ARGUMENT_CHARS = 300
@@ -33,6 +34,7 @@ class CallRecord(BaseModel):
     Attributes:
         id: see `call_identity`; ids sort as the model asked.
         key: the same for calls of the same tool with the same arguments.
+        arguments: cut to one short line; urls: the web addresses in the whole of them, one a line.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -40,6 +42,7 @@ class CallRecord(BaseModel):
     id: str
     tool: str
     arguments: str
+    urls: str = ""
     key: str
     runs: int = 0
     state: Literal["running", "ok", "error", "refused"] = "running"
@@ -162,7 +165,13 @@ class StepLedger:
         known = self.records.get(identity)
         if known is not None:
             return known
-        record = CallRecord(id=identity, tool=tool, arguments=shown(arguments), key=call_key(tool, arguments))
+        record = CallRecord(
+            id=identity,
+            tool=tool,
+            arguments=shown(arguments),
+            urls="\n".join(sorted(allowed_urls([whole(arguments)]))),
+            key=call_key(tool, arguments),
+        )
         # Calls of one answer may start in any order, and after a crash in another one.
         self.records = dict(sorted((self.records | {identity: record}).items()))
         return record
@@ -225,6 +234,11 @@ class StepLedger:
 def _empty(text: str, artifact: Any) -> bool:
     # A built-in tool says "nothing found" in words, with an empty list as its artifact.
     return text.strip().casefold() in SILENT or artifact == []
+
+
+def whole(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as JSON."""
+    return json.dumps(arguments, ensure_ascii=False, default=str, sort_keys=True)
 
 
 def shown(arguments: Mapping[str, Any]) -> str:

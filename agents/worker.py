@@ -30,6 +30,7 @@ from schemas.plan import Step
 from schemas.state import StepTask
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
+from tools.web_address import unechoed
 
 MAX_CALLS_NAMED = 10
 FEW_SOURCES = 4
@@ -97,6 +98,7 @@ class Attempt:
             max_tokens=self.task["tokens_left"],
             approvals=self.approvals,
             sources=self._known_sources,
+            known_texts=self._known_texts,
         )
 
     def seconds_left(self) -> float:
@@ -181,13 +183,29 @@ class Attempt:
         carried = [Source.model_validate(s) for d in self.task["dependencies"] for s in d["sources"]]
         return {source.id: source for source in carried} | self.ledger.sources
 
+    async def _known_texts(self) -> list[str]:
+        """Return what may name web addresses: never a text that only a model wrote, nor one that echoes a model's."""
+        texts = [self.task["objective"]]
+        for record in self.ledger.records.values():
+            asked = f"{record.arguments}\n{record.urls}"
+            texts += [unechoed(await self._text(source), asked) for source in record.sources]
+        for source in (Source.model_validate(s) for d in self.task["dependencies"] for s in d["sources"]):
+            is_url = source.locator.startswith(("http://", "https://"))
+            texts.append(unechoed(await self._text(source), "" if is_url else source.locator))
+            texts += [source.locator] if is_url else []
+        return texts
+
+    async def _text(self, source: Source) -> str:
+        """Return a source's full text; its excerpt where that is gone."""
+        with contextlib.suppress(KeyError, OSError):
+            return await self.parts.artifacts.get(source.artifact or "")
+        return source.excerpt
+
     async def _texts(self) -> list[str]:
         """Return the full texts of all sources that the step may cite."""
         texts: list[str] = []
         for source in self._known_sources().values():
-            texts += (source.title, source.locator, source.excerpt)
-            with contextlib.suppress(KeyError, OSError):  # the excerpt has to do where a text is gone
-                texts.append(await self.parts.artifacts.get(source.artifact or ""))
+            texts += (source.title, source.locator, source.excerpt, await self._text(source))
         return texts
 
     def _evidence(

@@ -37,7 +37,7 @@ _SENTENCE = re.compile(
     r"[^\n]*?(?:[。！？]|[.!?](?=\s|$)|(?=\n)|$)(?:[”」』\"]?\s*\[\d+\])*(?: ⚠[^\n]*?[)）](?=\s|$|[A-Z\u4e00-\u9fff]))?"
 )
 # What code says of a refused step, where a writer repeats it: the claim is quoted there as one that nothing bears out.
-_REFUSED = re.compile(r"[(（]unsupported_claim: [^()（）\n]*[)）]?")
+_REFUSED = re.compile(r"[(（]unsupported_claim: [^;；\n]*")
 _MARK = re.compile(r" ⚠ ?[(（][^\n]*$")
 _QUOTE = re.compile(r"“([^“”\n]+)”")
 _FIGURE = re.compile(r"\d[\d,.]*\d|\d")

@@ -8,9 +8,10 @@ checkout, so that Studio has something to show.
 from pathlib import Path
 
 from graph.builder import build_graph
-from graph.persistence import artifacts_in, folder_tools
+from graph.persistence import artifacts_in
 from graph.settings import load_settings
 from graph.threads import TaskGraph
+from graph.toolbox import folder_tools
 from tools.artifacts import FileArtifacts
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "competitors"

@@ -20,11 +20,10 @@ from graph.locks import ThreadLocks
 from graph.settings import Settings, load_settings
 from graph.sqlite import SqliteCheckpoints, SqliteStore, connection, make_whole, storage_line
 from graph.threads import TaskGraph
+from graph.toolbox import Chosen, offered_tools, server_tools
 from nodes.parts import GoalVerifier
 from schemas.errors import SettingsError, StorageError
 from tools.artifacts import ArtifactStore, FileArtifacts, FsspecArtifacts, StoreArtifacts
-from tools.documents import document_tools
-from tools.files import file_tools
 
 
 @asynccontextmanager
@@ -35,6 +34,10 @@ async def open_graph(
     tools: Sequence[BaseTool] = (),
     docs: Path | None = None,
     root: Path | None = None,
+    workspace: Path | None = None,
+    web: bool | None = None,
+    mcp: Path | None = None,
+    own: Sequence[str] = (),
     verify_step: StepVerifier | None = None,
     verify_goal: GoalVerifier | None = None,
 ) -> AsyncGenerator[TaskGraph]:
@@ -43,9 +46,13 @@ async def open_graph(
     Args:
         settings: None = read from the environment.
         models: None = those the settings name, or the embedded model.
-        tools: in addition to those over `docs` and `root`.
-        docs: folder for search_documents, read_document and query_tables; None = from the settings.
-        root: folder for list_files, read_file and search_files; None = from the settings.
+        tools: in addition to those that the following name; each of them: None = from the settings.
+        docs: folder for search_documents, read_document and query_tables.
+        root: folder for list_files, read_file and search_files.
+        workspace: folder for write_file, edit_file and run_command (after a person's yes), and for reading files.
+        web: whether fetch_url and search_web are offered.
+        mcp: a .mcp.json; its servers run while the graph is open.
+        own: tools of your own, as "module:attribute" or entry points.
         verify_step: see build_graph.
         verify_goal: see build_graph.
 
@@ -54,11 +61,12 @@ async def open_graph(
             every run on the graph may raise it too, and can be resumed.
     """
     settings = settings or load_settings()
-    every = [*folder_tools(docs or settings.docs, root or settings.root), *tools]
-    async with kept(settings) as where:
+    chosen = Chosen.of(settings, docs=docs, root=root, workspace=workspace, web=web, mcp=mcp, own=own)
+    offered = offered_tools(chosen, settings)
+    async with kept(settings) as where, server_tools(chosen, where.artifacts) as served:
         yield build_graph(
             models,
-            every,
+            [*offered, *served, *tools],
             verify_step=verify_step,
             verify_goal=verify_goal,
             checkpointer=where.saver,
@@ -161,28 +169,3 @@ async def databases(
         async with aclosing(SqliteStore(memories, home)) as store:
             await store.setup()
             yield saver, store
-
-
-def folder_tools(docs: Path | None, root: Path | None) -> list[BaseTool]:
-    """Return the tools over the given folders.
-
-    Raises:
-        SettingsError: a folder does not exist.
-    """
-    tools: list[BaseTool] = []
-    for folder in (docs, root):
-        if folder is not None and not folder.is_dir():
-            raise SettingsError(f"{folder} is not a folder")
-    if docs is not None:
-        tools += document_tools(docs)
-        tools += tables_in(docs)
-    if root is not None:
-        tools += file_tools(root)
-    return tools
-
-
-def tables_in(docs: Path) -> list[BaseTool]:
-    """Return query_tables where there are tables and the [tables] extra is installed."""
-    from tools.tables import table_tools
-
-    return table_tools(docs) if find_spec("duckdb") else []

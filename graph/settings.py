@@ -1,10 +1,11 @@
 """Settings: the only place that reads the environment (and a .env file in the working folder)."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from schemas.errors import SettingsError
 
@@ -58,6 +59,29 @@ class Settings(BaseSettings):
         default=None, description="Folder for search_documents, read_document and query_tables"
     )
     root: Path | None = Field(default=None, description="Folder for list_files, read_file and search_files")
+    workspace: Path | None = Field(
+        default=None,
+        description="Folder in which write_file, edit_file and run_command work, after a person's yes",
+    )
+    web: bool = Field(default=False, description="Whether fetch_url and search_web are offered")
+    tavily_api_key: Annotated[SecretStr | None, Field(validation_alias=_either("TAVILY_API_KEY"))] = None
+    mcp: Path | None = Field(default=None, description="A .mcp.json that lists MCP servers")
+    tools: Annotated[list[str], NoDecode] = Field(
+        default_factory=list[str],
+        description="Tools of your own, comma-separated: module:attribute, or entry points of planweave.tools",
+    )
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return (
+            [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+        )
+
+
+def environment() -> dict[str, str]:
+    """Return the process's environment, for the few variables that programs and MCP servers are given of it."""
+    return dict(os.environ)
 
 
 def load_settings() -> Settings:

@@ -5,7 +5,7 @@ of any of them: each attempt puts itself here, in a context variable that LangGr
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -30,6 +30,7 @@ class StepAtWork:
         max_tokens: input and output tokens that the step may still use; None = no bound.
         approvals: what a person has allowed for the whole run.
         sources: gives what the step may cite: its own sources, and those that its dependencies carry.
+        known_texts: gives what may name web addresses: the objective, and results of this step and its dependencies.
         spent: model calls and tokens of the step so far.
         requests: model requests made in this process; those that raised have left no message.
     """
@@ -45,6 +46,7 @@ class StepAtWork:
     max_tokens: int | None
     approvals: Approvals
     sources: Callable[[], Mapping[str, Source]]
+    known_texts: Callable[[], Awaitable[list[str]]]
     spent: Usage = field(default_factory=Usage)
     requests: int = 0
 
