@@ -8,6 +8,8 @@ from typing import Any, cast
 import json_repair
 from langchain_core.messages import AIMessage
 
+from agents.incoming import clean_data
+
 # json-repair takes quadratic time on hostile texts: this many characters cost it at most about three seconds.
 MAX_REPAIRED_CHARS = 8_000
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
@@ -85,7 +87,7 @@ def _scan(text: str) -> list[tuple[int, Any]]:
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            found.append((end - at, value))
+            found.append((end - at, clean_data(value)))  # an escape may stand for a lone surrogate
         at = text.find("{", end)
     return found
 
@@ -93,8 +95,8 @@ def _scan(text: str) -> list[tuple[int, Any]]:
 def repaired(text: str) -> Any | None:
     """Return the object that a text with small faults means (quotes, commas, comments), or None.
 
-    A text that is JSON needs none. Only what is wrong inside is repaired: a text whose brackets do not close was cut: completing it would turn half a
-    plan into a whole one.
+    A text that is JSON needs none. Only what is wrong inside is repaired: a text whose brackets do not close was cut,
+    and completing it would turn half a plan into a whole one.
     """
     text = _FENCE.sub("", text)
     start, end = text.find("{"), text.rfind("}")
@@ -109,7 +111,7 @@ def repaired(text: str) -> Any | None:
         value: Any = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, TypeError, RecursionError, IndexError):
         return None
-    return cast("Any", value) if isinstance(value, dict) and value else None
+    return clean_data(value) if isinstance(value, dict) and value else None
 
 
 def _parses(text: str) -> bool:

@@ -67,7 +67,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _transient(error: BaseException) -> bool:
-    status = _status(error)
+    status = status_of(error)
     if status is not None:
         return status in (408, 409, 425, 429) or status >= 500
     if isinstance(error, ConnectionError | TimeoutError | asyncio.TimeoutError):
@@ -75,7 +75,8 @@ def _transient(error: BaseException) -> bool:
     return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an error of a client carries, if it does."""
     for holder in (error, getattr(error, "response", None)):
         status = getattr(holder, "status_code", None)
         if isinstance(status, int):
@@ -95,12 +96,12 @@ def _model_leaf(error: BaseException) -> ErrorType:
     if isinstance(error, AnswerInvalid | AnswerTruncated):
         return "schema"
     text = str(error).casefold()
-    if _status(error) in (401, 403) or type(error).__name__ in (
+    if status_of(error) in (401, 403) or type(error).__name__ in (
         "AuthenticationError",
         "PermissionDeniedError",
     ):
         return "auth"
-    if any(word in text for word in _CONTEXT_WORDS) or _status(error) == 413:
+    if any(word in text for word in _CONTEXT_WORDS) or status_of(error) == 413:
         return "context_overflow"
     if any(word in text for word in _REFUSAL_WORDS):
         return "refused"
@@ -125,7 +126,7 @@ def tool_error_type(error: BaseException) -> ErrorType:
 
 
 def _tool_leaf(error: BaseException) -> ErrorType:
-    if _status(error) in (401, 403) or isinstance(error, PermissionError):
+    if status_of(error) in (401, 403) or isinstance(error, PermissionError):
         return "auth"
     return "transient" if _transient(error) else "tool"
 

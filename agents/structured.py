@@ -1,36 +1,70 @@
 """One answer that fits a schema, however the model gives it.
 
-An answer may arrive as a tool call named after the schema, as native JSON, or as JSON in text: fenced, after
-<think>, or between prose. What does not fit is asked for again, at most twice, with the exact problems; then
-the failure is typed. Refusals and errors of the request itself are not retried.
+The model is asked by the best way that its server takes (agents/ladder.py). An answer may arrive as a tool call named
+after the schema, as native JSON, or as JSON in text: fenced, after <think>, or between prose; small faults are repaired
+(agents/candidates.py). What does not fit is asked for again, at most twice, with the exact problems; then the failure
+is typed. Refusals, and errors of the request itself, are not asked again.
 """
 
 import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.runnables import Runnable
 from pydantic import ValidationError
 
 from agents.brief import capped
-from agents.incoming import clean_data, received
-from agents.retrying import with_retries
+from agents.calling import (
+    AnswerUnreadable,
+    Line,
+    RoleModel,
+    Spent,
+    answered,
+    by_first_or_fallback,
+    role_model,
+    usage_of,
+)
+from agents.candidates import candidates, json_objects
+from agents.endpoints import Method
+from agents.ladder import Ladder, MethodRefused, with_schema
+from agents.lean_schema import lean
+from agents.spoken import finish_reason, is_truncated, sound
 from schemas.errors import AnswerInvalid, AnswerRefused, AnswerTruncated, PlanInvalid
-from schemas.evidence import Usage
 from schemas.plan import validation_lines
 from tools.results import clean_text
+
+__all__ = [
+    "MAX_ATTEMPTS",
+    "UNREADABLE",
+    "Schema",
+    "Spent",
+    "answered",
+    "ask",
+    "is_truncated",
+    "json_objects",
+    "raise_refusal",
+    "usage_of",
+]
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
 ECHO_CHARS = 4_000
 MAX_ECHOED = 4
 PROBLEM_CHARS = 400
+NO_ANSWER = "(no answer)"
 # What LangChain's clients raise for a body they cannot read (choices: null, a call whose arguments are a list).
-UNREADABLE = (TypeError, AttributeError, KeyError, IndexError, json.JSONDecodeError, ValidationError)
+UNREADABLE = (
+    AnswerUnreadable,
+    TypeError,
+    AttributeError,
+    KeyError,
+    IndexError,
+    json.JSONDecodeError,
+    ValidationError,
+)
 
 
 @dataclass(frozen=True)
@@ -47,34 +81,19 @@ class Schema(Generic[T]):
     definition: dict[str, Any]
     parse: Callable[[Any], T]
 
+    @property
+    def description(self) -> str:
+        """What the schema says of itself."""
+        return str(self.definition.get("description", f"Answer with a {self.name}."))
+
     def as_tool(self) -> dict[str, Any]:
         """Return the schema as a tool in OpenAI's format."""
-        description = str(self.definition.get("description", f"Answer with a {self.name}."))
-        function = {"name": self.name, "description": description, "parameters": self.definition}
+        function = {"name": self.name, "description": self.description, "parameters": lean(self.definition)}
         return {"type": "function", "function": function}
 
 
-@dataclass
-class Spent:
-    """What asking has cost so far; kept when it ends in an error."""
-
-    usage: Usage = field(default_factory=Usage)
-
-    def add(self, message: AIMessage) -> None:
-        """Count one model call and its tokens."""
-        self.usage = self.usage + usage_of(message)
-
-
-def usage_of(message: AIMessage) -> Usage:
-    """Return one model call with the tokens that the provider reported."""
-    tokens = message.usage_metadata
-    if not tokens:
-        return Usage(model_calls=1)
-    return Usage(model_calls=1, input_tokens=tokens["input_tokens"], output_tokens=tokens["output_tokens"])
-
-
 async def ask(
-    model: BaseChatModel,
+    model: BaseChatModel | RoleModel,
     schema: Schema[T],
     messages: Sequence[AnyMessage],
     spent: Spent,
@@ -83,7 +102,7 @@ async def ask(
     """Ask a model for one answer of a schema.
 
     Args:
-        model: the role's model.
+        model: the role's; its fallback is asked where it cannot be reached.
         schema: what the answer must fit.
         messages: the request; re-asks are appended to a copy.
         spent: collects what the calls cost, also on failure.
@@ -95,63 +114,81 @@ async def ask(
         AnswerInvalid: no try fitted; the problems are those of the last.
         Exception: whatever the model's client raises for the request itself.
     """
-    bound, request = _bind(model, schema, list(messages))
-    problems: list[str] = []
-    truncated = False
-    for _ in range(MAX_ATTEMPTS):
-        try:
-            message = await answered(bound, request, spent, seconds_left)
-        except UNREADABLE as error:
-            problems, truncated = [f"the server's answer could not be read ({type(error).__name__})"], False
-            request = [*request, HumanMessage(_re_ask(schema.name, problems))]
-            continue
-        raise_refusal(message)
-        value, problems = _first_valid(message, schema)
-        if value is not None:
-            return value
-        truncated = is_truncated(message)
-        if truncated:
-            problems = [
-                f"the answer was cut at the model's token limit (max_tokens{_cut_at(message)}): be shorter"
-            ]
-        request = [*request, *_echo(message, schema.name, problems)]
-    if truncated:
-        raise AnswerTruncated(f"no valid {schema.name}: {problems[0]}")
-    raise AnswerInvalid(schema.name, problems)
+    role = role_model(model)
+
+    async def ask_one(chat: BaseChatModel) -> T:
+        line = Line(chat, role.asking, spent.add_failed, seconds_left)
+        return await Inquiry(line, Ladder(chat, role.asking.structured), schema, spent).answer(messages)
+
+    return await by_first_or_fallback(role, ask_one)
 
 
-async def answered(
-    model: Any, request: Sequence[AnyMessage], spent: Spent, seconds_left: Callable[[], float]
-) -> AIMessage:
-    """Return a model's answer, made safe; transient errors are waited out, and every request counts in `spent`.
+@dataclass
+class Inquiry(Generic[T]):
+    """One answer, while it is asked for."""
 
-    Raises:
-        Exception: whatever the model's client raises.
-    """
-    return await with_retries(partial(_once, model, request, spent), seconds_left)
+    line: Line
+    ladder: Ladder
+    schema: Schema[T]
+    spent: Spent
+    problems: list[str] = field(default_factory=list[str])
+    truncated: bool = False
 
+    async def answer(self, messages: Sequence[AnyMessage]) -> T:
+        """Return a valid answer; see ask for the errors."""
+        request = list(messages)
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                message, method = await self._message(request)
+            except UNREADABLE as error:
+                kind = type(error).__name__
+                self.problems, self.truncated = [f"the server's answer could not be read ({kind})"], False
+                request += [AIMessage(NO_ANSWER), HumanMessage(_re_ask(self.schema.name, self.problems))]
+                continue
+            raise_refusal(message)
+            value, self.problems = _first_valid(message, self.schema)
+            if value is not None:
+                self.ladder.worked(method)
+                return value
+            self._learn(message, method)
+            request += _echo(message, self.schema.name, self.problems)
+        if self.truncated:
+            raise AnswerTruncated(f"no valid {self.schema.name}: {self.problems[0]}")
+        raise AnswerInvalid(self.schema.name, self.problems)
 
-async def _once(model: Any, request: Sequence[AnyMessage], spent: Spent) -> AIMessage:
-    try:
-        message = received(await model.ainvoke(request))
-    except BaseException:  # also where time has run out: the request was made
-        spent.usage = spent.usage + Usage(model_calls=1)
-        raise
-    spent.add(message)
-    return message
+    async def _message(self, request: Sequence[AnyMessage]) -> tuple[AIMessage, Method]:
+        """Return what the model answers, by the best way that its server takes."""
+        while True:
+            method = self.ladder.method
+            try:
+                message = await self.line.ask(lambda m=method: self._sent(m, request))
+            except MethodRefused:
+                continue  # noted by the ladder: the next way is another one
+            self.spent.add(message)
+            return sound(message, [self.schema.name]), method
 
+    def _bound(
+        self, method: Method, request: Sequence[AnyMessage]
+    ) -> tuple[Callable[[], Runnable[Any, Any]], Sequence[AnyMessage]]:
+        chat, schema = self.line.model, self.schema
+        if method == "text":
+            return (lambda: chat), with_schema(request, schema.name, lean(schema.definition))
+        if method == "json_schema":
+            definition = {"title": schema.name, "description": schema.description, **lean(schema.definition)}
+            return (
+                lambda: chat.with_structured_output(definition, method="json_schema", include_raw=True)
+            ), request
+        choice = {"named": schema.name, "required": "any", "auto": "auto"}[method]
+        return (lambda: chat.bind_tools([schema.as_tool()], tool_choice=choice)), request
 
-def _bind(
-    model: BaseChatModel, schema: Schema[Any], messages: list[AnyMessage]
-) -> tuple[Any, list[AnyMessage]]:
-    try:
-        return model.bind_tools([schema.as_tool()], tool_choice=schema.name), messages
-    except NotImplementedError:
-        # A model without tools gets the schema as text.
-        text = (
-            f"Answer with one JSON object, and nothing else, that fits this JSON schema of a {schema.name}:\n"
-        )
-        return model, [*messages, HumanMessage(text + json.dumps(schema.definition, ensure_ascii=False))]
+    def _learn(self, message: AIMessage, method: Method) -> None:
+        self.truncated = is_truncated(message)
+        if self.truncated:
+            cut = f", after {message.usage_metadata['output_tokens']} tokens" if message.usage_metadata else ""
+            limit = f"the answer was cut at the model's token limit (max_tokens{cut}): be shorter"
+            self.problems = [limit]
+        elif not message.tool_calls and not message.invalid_tool_calls and "{" not in message.text:
+            self.ladder.missed(method)
 
 
 def raise_refusal(message: AIMessage) -> None:
@@ -160,71 +197,46 @@ def raise_refusal(message: AIMessage) -> None:
     if not refusal and isinstance(message.content, list):
         blocks = (b for b in message.content if isinstance(b, dict) and b.get("type") == "refusal")
         refusal = next((str(b.get("refusal", "")) for b in blocks), None)
-    if not refusal and _finish_reason(message) in ("content_filter", "refusal"):
+    if not refusal and finish_reason(message) in ("content_filter", "refusal"):
         refusal = message.text or "the provider's content filter stopped the answer"
     if refusal:
         raise AnswerRefused(str(refusal)[:500])
 
 
-def is_truncated(message: AIMessage) -> bool:
-    """Return whether the provider cut the answer at the token limit."""
-    return _finish_reason(message) in ("length", "max_tokens")
-
-
-def _finish_reason(message: AIMessage) -> str:
-    meta = cast("dict[str, Any]", message.response_metadata)
-    return str(meta.get("finish_reason") or meta.get("stop_reason") or "")
-
-
-def _cut_at(message: AIMessage) -> str:
-    return f", after {message.usage_metadata['output_tokens']} tokens" if message.usage_metadata else ""
-
-
 def _first_valid(message: AIMessage, schema: Schema[T]) -> tuple[T | None, list[str]]:
     """Return the first candidate that fits, or the problems of the one that seems to be meant."""
-    problems: list[str] = []
+    found: list[tuple[int, list[str]]] = []
     for candidate in candidates(message, schema.name):
         try:
             return schema.parse(candidate), []
         except PlanInvalid as error:
-            problems = problems or error.problems
+            found.append((_size(candidate), error.problems))
         except ValidationError as error:
-            problems = problems or validation_lines(error)
+            found.append((_size(candidate), validation_lines(error)))
+    if found:
+        # A call is meant as it stands; in a text the largest object is.
+        meant = found[0] if message.tool_calls else max(found, key=lambda pair: pair[0])
+        return None, meant[1]
     bad_calls = [str(call.get("error") or "arguments are not JSON") for call in message.invalid_tool_calls]
-    if not problems and bad_calls:
-        problems = [f"the tool call's arguments could not be read: {bad_calls[0][:200]}"]
-    return None, problems or [f"there was no {schema.name} in the answer"]
+    if bad_calls:
+        return None, [f"the tool call's arguments could not be read: {bad_calls[0][:200]}"]
+    return None, [_unreadable_json(message.text) or f"there was no {schema.name} in the answer"]
 
 
-def candidates(message: AIMessage, name: str) -> Iterator[Any]:
-    """Yield what may be the answer, most explicit first: the named tool call, other calls, JSON in text."""
-    calls = sorted(message.tool_calls, key=lambda call: call["name"] != name)
-    yield from (call["args"] for call in calls)
-    yield from json_objects(message.text)
+def _size(candidate: Any) -> int:
+    return sum(map(len, candidate)) + len(candidate) if isinstance(candidate, Mapping) else 0
 
 
-def json_objects(text: str) -> list[Any]:
-    """Return the JSON objects in a text, largest first; what stands inside <think> comes last."""
-    answer = re.sub(r"(?s)<think>.*?(</think>|\Z)", " ", text)
-    found = _scan(answer) or _scan(text)
-    return [value for _, value in sorted(found, key=lambda pair: -pair[0])]
-
-
-def _scan(text: str) -> list[tuple[int, Any]]:
-    decoder = json.JSONDecoder(strict=False)
-    found: list[tuple[int, Any]] = []
-    at = text.find("{")
-    tries = 0
-    while at != -1 and tries < 200:  # a text of a million braces must not take forever
-        tries += 1
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
-            end = at + 1
-        else:
-            found.append((end - at, clean_data(value)))  # an escape may stand for a lone surrogate
-        at = text.find("{", end)
-    return found
+def _unreadable_json(text: str) -> str:
+    """Return what keeps the first object in a text from being JSON, or ""."""
+    start = text.find("{")
+    try:
+        json.JSONDecoder(strict=False).raw_decode(text, start) if start != -1 else None
+    except json.JSONDecodeError as error:
+        return f"the JSON could not be read: {error.msg} at line {error.lineno}, column {error.colno}"
+    except RecursionError:
+        return "the JSON is nested too deeply"
+    return ""
 
 
 def _echo(message: AIMessage, name: str, problems: Sequence[str]) -> list[AnyMessage]:
@@ -235,8 +247,9 @@ def _echo(message: AIMessage, name: str, problems: Sequence[str]) -> list[AnyMes
     replies: list[AnyMessage] = [
         ToolMessage("not accepted", tool_call_id=str(c["id"])) for c in kept.tool_calls
     ]
-    if not kept.text and not kept.tool_calls:
-        return [HumanMessage(text)]  # an empty assistant message is refused by some servers
+    if not kept.text.strip() and not kept.tool_calls:
+        # An empty assistant message is refused by some servers, two user messages in a row by others.
+        kept = AIMessage(NO_ANSWER)
     return [kept, *replies, HumanMessage(text)]
 
 
