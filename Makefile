@@ -1,4 +1,4 @@
-.PHONY: install demo test check studio bench fuzz chaos clean
+.PHONY: install demo test check studio bench fuzz chaos scale clean
 PY := .venv/bin/python
 STAMP := .venv/.installed
 OBJECTIVE := Compare these five vendors over their last two releases and recommend how to enter the market
@@ -29,7 +29,22 @@ studio: $(STAMP)
 	.venv/bin/langgraph dev
 
 bench: $(STAMP)
+	$(PY) benchmarks/makespan.py
 	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/prompt_cost.py
+	$(PY) benchmarks/honesty.py
+
+# Thousands of seeded runs against a model that answers in every wrong shape.
+fuzz: $(STAMP)
+	$(PY) -m tests.hostile --runs 5000 --seed 0
+
+# 300 runs of a real process, killed up to three times each.
+chaos: $(STAMP)
+	KILL_SEEDS=300 $(PY) -m pytest -n auto tests/kill/test_kill_matrix.py
+
+# Two Agent Servers on Postgres and a queue; needs Python 3.12 or newer.
+scale: $(STAMP)
+	PLANWEAVE_AGENT_SERVER_TESTS=1 $(PY) -m pytest tests/agent_server
 
 clean:
 	rm -rf .venv .planweave build *.egg-info
