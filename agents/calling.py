@@ -12,15 +12,21 @@ from langchain_core.runnables import Runnable
 from agents.endpoints import endpoint_of, known_of, model_name
 from agents.failures import leaves, model_error_type, status_of
 from agents.incoming import received
-from agents.ladder import Structured
+from agents.ladder import MethodRefused, Structured
 from agents.retrying import with_retries
+from agents.spoken import stream_broke
 from agents.throttle import gate_of
 from schemas.errors import AnswerRefused
 from schemas.evidence import Usage
 
 T = TypeVar("T")
+Refuses = Callable[[Exception], bool]
 ASKED_MODEL = "asked_model"
 MAX_AT_ONCE = 16
+
+
+def _never(_: Exception) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -114,31 +120,53 @@ class Line:
     failed: Callable[[BaseChatModel], None]
     seconds_left: Callable[[], float] = lambda: float("inf")
 
-    async def ask(self, bound: Runnable[Any, Any], request: Sequence[AnyMessage]) -> AIMessage:
+    async def ask(
+        self, bound: Runnable[Any, Any], request: Sequence[AnyMessage], refuses: Refuses = _never
+    ) -> AIMessage:
         """Send a request, wait transient errors out, and return the answer, made safe.
 
+        Args:
+            bound: the model, with what it is offered.
+            request: the messages.
+            refuses: whether an error means that the server does not take this way of asking.
+
         Raises:
+            MethodRefused: it does not.
             AnswerRefused: the provider's filter stopped the answer.
+            AnswerUnreadable: the body is none of the protocol.
             Exception: whatever the model's client raises.
         """
-        return await with_retries(partial(self.ask_once, bound, request), self.seconds_left)
+        return await with_retries(partial(self.ask_once, bound, request, refuses), self.seconds_left)
 
-    async def ask_once(self, bound: Runnable[Any, Any], request: Sequence[AnyMessage], config: Any = None) -> AIMessage:
+    async def ask_once(
+        self, bound: Runnable[Any, Any], request: Sequence[AnyMessage], refuses: Refuses = _never
+    ) -> AIMessage:
         """Send a request once; see ask."""
-        asking = self.asking
-        gate = gate_of(endpoint_of(self.model), asking.at_once, asking.per_minute)
+        gate = gate_of(endpoint_of(self.model), self.asking.at_once, self.asking.per_minute)
         async with gate.slot():
             try:
-                answer = await bound.ainvoke(request, config)
-            except Exception as error:
-                answer = _cut_answer(error)
-                if answer is None:
-                    self.failed(self.model)
-                    raise _understood(error) from error
-            except BaseException:  # where time has run out: the request was made
+                answer = await self._sent(bound, request)
+            except BaseException as error:  # also where time has run out: the request was made
                 self.failed(self.model)
+                if isinstance(error, Exception) and refuses(error):
+                    raise MethodRefused from error
                 raise
-        return _marked(answer, self.model)
+        return answer
+
+    async def _sent(self, bound: Runnable[Any, Any], request: Sequence[AnyMessage]) -> AIMessage:
+        try:
+            answer = await bound.ainvoke(request)
+        except Exception as error:
+            answer = _cut_answer(error)
+            if answer is None:
+                raise _understood(error) from error
+        # With include_raw the client answers with a mapping around the message.
+        raw = cast("Mapping[str, Any]", answer)["raw"] if isinstance(answer, Mapping) else answer
+        message = received(cast("BaseMessage", raw))
+        if stream_broke(message):
+            raise ConnectionError("the stream ended before the answer did")
+        mark = {ASKED_MODEL: model_name(self.model)}
+        return message.model_copy(update={"response_metadata": {**message.response_metadata, **mark}})
 
 
 async def answered(
@@ -175,13 +203,8 @@ async def by_first_or_fallback(role: RoleModel, ask: Callable[[BaseChatModel], A
             model = after
 
 
-def _marked(answer: Any, model: BaseChatModel) -> AIMessage:
-    # With include_raw the client answers with a mapping around the message.
-    raw = cast("Mapping[str, Any]", answer)["raw"] if isinstance(answer, Mapping) else answer
-    message = received(cast("BaseMessage", raw))
-    return message.model_copy(
-        update={"response_metadata": {**message.response_metadata, ASKED_MODEL: model_name(model)}}
-    )
+class AnswerUnreadable(Exception):
+    """The server's answer is none of the protocol: an HTML page, an empty stream."""
 
 
 class ServerFault(Exception):
@@ -194,15 +217,25 @@ class ServerFault(Exception):
 
 def _understood(error: Exception) -> Exception:
     """Return an error as what it means: some clients and servers have their own ways to say refusal or overload."""
-    if type(error).__name__ == "ContentFilterFinishReasonError" or type(error).__name__.endswith("RefusalError"):
+    kind = type(error).__name__
+    if kind == "ContentFilterFinishReasonError" or kind.endswith("RefusalError"):
         return AnswerRefused(str(error) or "the provider's content filter stopped the answer")
-    inside: Any = error.args[0] if type(error) is ValueError and error.args else None
-    if isinstance(inside, Mapping):
-        body = cast("Mapping[str, Any]", inside)
-        code = body.get("code") or body.get("status")
-        if isinstance(code, int) and 400 <= code < 600:
-            return ServerFault(f"{code}: {body.get('message') or body}", code)
-    return error
+    if kind == "APIError" and status_of(error) is None:  # sent as an event, in the middle of a stream
+        return ServerFault(str(error), _code_in(getattr(error, "body", None)) or 500)
+    if type(error) is not ValueError or not error.args:
+        return error
+    code = _code_in(error.args[0])
+    if code is not None:
+        return ServerFault(str(error.args[0]), code)
+    strange = ("No generation", "Unexpected response type")
+    return AnswerUnreadable(str(error)[:200]) if str(error.args[0]).startswith(strange) else error
+
+
+def _code_in(body: Any) -> int | None:
+    """Return the HTTP status that an error's body names, if it does."""
+    data = cast("Mapping[str, Any]", body if isinstance(body, Mapping) else {})
+    code = data.get("code") or data.get("status")
+    return code if isinstance(code, int) and 400 <= code < 600 else None
 
 
 def _cut_answer(error: Exception) -> AIMessage | None:

@@ -5,15 +5,15 @@ from typing import Any, cast
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware import ToolRetryMiddleware
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
+from agents.calling import RoleModel
 from agents.failures import is_transient
-from agents.incoming import SafeAnswers
 from agents.middleware.at_work import at_work
 from agents.middleware.budget import ToolBudget
 from agents.middleware.stack import WorkerStack
 from agents.prompts import prompt
+from agents.worker_model import WorkerModel
 from schemas.context import Autonomy
 from schemas.evidence import Finding
 from tools.artifacts import ArtifactStore
@@ -28,8 +28,8 @@ RETRY_DELAY = 0.5
 class Crew:
     """Agents that share a model; they hold nothing of the steps they serve (agents/middleware/at_work.py)."""
 
-    def __init__(self, model: BaseChatModel, registry: ToolRegistry, artifacts: ArtifactStore) -> None:
-        self._model = model
+    def __init__(self, role: RoleModel, registry: ToolRegistry, artifacts: ArtifactStore) -> None:
+        self._role = role
         self._registry = registry
         self._artifacts = artifacts
         self._agents: dict[tuple[str, ...], Any] = {}
@@ -73,7 +73,7 @@ class Crew:
             jitter=False,
         )
         return create_agent(
-            cast("Any", SafeAnswers(self._model)),
+            cast("Any", WorkerModel(self._role)),
             tools,
             system_prompt=prompt("worker"),
             middleware=[WorkerStack(ToolBudget(self._registry), retry)],

@@ -11,7 +11,14 @@ from langchain_core.language_models.chat_models import BaseChatModel
 Method = Literal["json_schema", "named", "required", "auto", "text"]
 Endpoint = tuple[str, ...]
 _NAMES = ("model_name", "model", "model_id", "deployment_name")
-_ADDRESSES = ("openai_api_base", "base_url", "azure_endpoint", "endpoint", "endpoint_url", "anthropic_api_url")
+_ADDRESSES = (
+    "openai_api_base",
+    "base_url",
+    "azure_endpoint",
+    "endpoint",
+    "endpoint_url",
+    "anthropic_api_url",
+)
 
 
 @dataclass

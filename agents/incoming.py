@@ -8,9 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
-from langchain_core.runnables import Runnable, RunnableLambda
 
 from tools.results import clean_text
 
@@ -18,18 +16,6 @@ MAX_DEPTH = 40
 MAX_ID_CHARS = 64
 MAX_INT = 2**63 - 1
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-
-
-class SafeAnswers:
-    """A chat model as an agent uses it: with tools bound, and its answers made safe."""
-
-    def __init__(self, model: BaseChatModel) -> None:
-        self._model = model
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, Any]:
-        """Return the model with tools bound."""
-        bound = self._model.bind_tools(tools, **kwargs)
-        return bound | cast("Runnable[Any, Any]", RunnableLambda(received))
 
 
 def received(message: BaseMessage) -> AIMessage:

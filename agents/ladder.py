@@ -60,21 +60,24 @@ class Ladder:
     def method(self) -> Method:
         """The best way that is left; JSON in text always is."""
         known = self._known
-        left = (m for m in self._order if m not in known.rejected and m not in self._passed)
-        return next((m for m in left if known.missed[m] < MAX_MISSES), "text")
+        for method in self._order:
+            if method not in known.rejected | self._passed and known.missed[method] < MAX_MISSES:
+                return method
+        return "text"
 
     def refused(self, method: Method, error: Exception) -> bool:
         """Note what an error says of a way of asking; return whether it refuses it, so that another is left."""
         text = " ".join(str(leaf) for leaf in leaves(error))
-        if method == "text" or not isinstance(error, NotImplementedError) and not _refuses(error, text, method):
+        if method == "text" or not _refuses(error, text, method):
             return False
-        below: set[Method] = {method}
-        if isinstance(error, NotImplementedError) or (
-            method in _TOOL_METHODS and not _OF_CHOICE.search(text) and not _OF_SCHEMAS.search(text)
-        ):
-            below |= {*_TOOL_METHODS}  # no tools at all
-        self._known.rejected |= below
+        self._known.rejected.add(method)
+        if method in _TOOL_METHODS and not _OF_CHOICE.search(text) and not _OF_SCHEMAS.search(text):
+            self._known.rejected |= {*_TOOL_METHODS}  # no tools at all
         return True
+
+    def not_offered(self, method: Method) -> None:
+        """Note that the model's client has no such way, whatever its server takes."""
+        self._known.rejected |= {*_TOOL_METHODS} if method in _TOOL_METHODS else {method}
 
     def missed(self, method: Method) -> None:
         """Note that an answer had nothing of the asked kind: the next request of this ladder goes another way."""

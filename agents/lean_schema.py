@@ -30,7 +30,7 @@ def _leaned(schema: Any, known: Mapping[str, Any], inside: tuple[str, ...]) -> A
     name = str(node.get("$ref", "")).rpartition("/")[2]
     if name:
         rest = {key: value for key, value in node.items() if key != "$ref"}
-        resolved = known.get(name, {}) if name not in inside else {}
+        resolved: dict[str, Any] = dict(known.get(name, {})) if name not in inside else {}
         return _leaned({**resolved, **rest}, known, (*inside, name))
     found: dict[str, Any] = {}
     for key, value in node.items():
@@ -38,7 +38,9 @@ def _leaned(schema: Any, known: Mapping[str, Any], inside: tuple[str, ...]) -> A
             found[key] = {k: _leaned(v, known, inside) for k, v in cast("Mapping[str, Any]", value).items()}
         elif not _costs_only(key, value):
             # Examples and defaults are values, not schemas.
-            found[key] = value if key in ("default", "enum", "const", "examples") else _leaned(value, known, inside)
+            found[key] = (
+                value if key in ("default", "enum", "const", "examples") else _leaned(value, known, inside)
+            )
     return found
 
 

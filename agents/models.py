@@ -1,15 +1,18 @@
 """The four roles' models, and how a name becomes a model."""
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
+from agents.calling import Asking, RoleModel
 from schemas.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Role = Literal["planner", "worker", "reviewer", "writer"]
 # Prefixes that init_chat_model reads as a provider. Anything else before a colon is part of a model's name ("qwen3:8b").
 PROVIDERS = frozenset(
     [
@@ -48,22 +51,39 @@ class ModelSettings:
         base_url: of a server that speaks the OpenAI protocol.
         max_tokens: of each answer.
         timeout_seconds: of each request.
+        asking: see agents/calling.py.
+        fallback_base_url, fallback_api_key: of the server of fallback models; None = the same.
     """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     max_tokens: int = 4096
     timeout_seconds: float = 120
+    asking: Asking = field(default_factory=Asking)
+    fallback_base_url: str | None = None
+    fallback_api_key: str | None = field(default=None, repr=False)
+
+    def of_fallbacks(self) -> "ModelSettings":
+        """Return how named fallback models are reached: at their own address, where one is set."""
+        if self.fallback_base_url is None and self.fallback_api_key is None:
+            return self
+        key = self.fallback_api_key or (None if self.fallback_base_url else self.api_key)
+        return replace(self, base_url=self.fallback_base_url or self.base_url, api_key=key)
 
 
 @dataclass(frozen=True)
 class Models:
-    """A chat model, or the name of one ("openai:gpt-5-mini"), for each role."""
+    """A chat model, or the name of one ("openai:gpt-5-mini"), for each role.
+
+    Attributes:
+        fallbacks: by role: the model that takes over where the role's own cannot be reached.
+    """
 
     planner: BaseChatModel | str
     worker: BaseChatModel | str
     reviewer: BaseChatModel | str
     writer: BaseChatModel | str
+    fallbacks: Mapping[Role, BaseChatModel | str] = field(default_factory=dict["Role", "BaseChatModel | str"])
 
     @classmethod
     def single(cls, model: BaseChatModel | str) -> Self:
@@ -76,24 +96,53 @@ class Models:
         Raises:
             SettingsError: a name names no provider, its package is missing, or its key is not set.
         """
-        built: dict[str, BaseChatModel] = {}
-
-        def get(model: BaseChatModel | str) -> BaseChatModel:
-            if isinstance(model, str):
-                return built.setdefault(model, named_model(model, settings))
-            return model
-
-        return ResolvedModels(**{f.name: get(getattr(self, f.name)) for f in fields(self)})
+        own = _Built(settings)
+        others = _Built(settings.of_fallbacks())
+        return ResolvedModels(
+            planner=own.get(self.planner),
+            worker=own.get(self.worker),
+            reviewer=own.get(self.reviewer),
+            writer=own.get(self.writer),
+            fallbacks={role: others.get(model) for role, model in self.fallbacks.items()},
+            asking=settings.asking,
+        )
 
 
 @dataclass(frozen=True)
 class ResolvedModels:
-    """A chat model for each role."""
+    """A chat model for each role, and how they are asked."""
 
     planner: BaseChatModel
     worker: BaseChatModel
     reviewer: BaseChatModel
     writer: BaseChatModel
+    fallbacks: Mapping[Role, BaseChatModel] = field(default_factory=dict["Role", BaseChatModel])
+    asking: Asking = field(default_factory=Asking)
+
+    def role(self, name: Role) -> RoleModel:
+        """Return a role's model with its fallback."""
+        models: dict[Role, BaseChatModel] = {
+            "planner": self.planner,
+            "worker": self.worker,
+            "reviewer": self.reviewer,
+            "writer": self.writer,
+        }
+        return RoleModel(models[name], self.fallbacks.get(name), self.asking)
+
+
+@dataclass
+class _Built:
+    """Models by name, each built once."""
+
+    settings: ModelSettings
+    models: dict[str, BaseChatModel] = field(default_factory=dict[str, BaseChatModel])
+
+    def get(self, model: BaseChatModel | str) -> BaseChatModel:
+        if not isinstance(model, str):
+            return model
+        if model not in self.models:
+            self.models[model] = named_model(model, self.settings)
+        return self.models[model]
 
 
 def named_model(name: str, settings: ModelSettings) -> BaseChatModel:

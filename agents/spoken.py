@@ -62,7 +62,7 @@ def sound(message: AIMessage, offered: Collection[str]) -> AIMessage:
             unreadable.append(_invalid(last["name"], text, last["id"]))
     else:
         for call in [*unreadable]:
-            args = _meant(call)
+            args = _meant(call) if call.get("name") in offered else None
             if args is not None:
                 unreadable.remove(call)
                 name = str(call.get("name") or "")
@@ -78,8 +78,6 @@ def _invalid(name: str, args: str, call_id: str | None) -> InvalidToolCall:
 
 def _meant(call: InvalidToolCall) -> dict[str, Any] | None:
     text = str(call.get("args") or "").strip()
-    if not call.get("name"):
-        return None
     return {} if text in ("", "null", "{}") else repaired(text)
 
 
@@ -125,7 +123,8 @@ def _arguments(body: str) -> dict[str, Any]:
     parameters = _PARAMETER.findall(body)
     if parameters:
         return {key: _value(text) for key, text in parameters}
-    return next((dict(v) for v in objects_in_order(body) if isinstance(v, Mapping)), {})
+    objects = objects_in_order(body)  # each begins with a brace: it is a mapping
+    return dict(cast("Mapping[str, Any]", objects[0])) if objects else {}
 
 
 def _value(text: str) -> Any:

@@ -7,8 +7,9 @@ is typed. Refusals, and errors of the request itself, are not asked again.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -146,7 +147,7 @@ class Inquiry(Generic[T]):
                 request += [AIMessage(NO_ANSWER), HumanMessage(_re_ask(self.schema.name, self.problems))]
                 continue
             raise_refusal(message)
-            value, self.problems = _first_valid(message, self.schema)
+            value, self.problems = first_valid(message, self.schema)
             if value is not None:
                 self.ladder.worked(method)
                 return value
@@ -157,38 +158,48 @@ class Inquiry(Generic[T]):
         raise AnswerInvalid(self.schema.name, self.problems)
 
     async def _message(self, request: Sequence[AnyMessage]) -> tuple[AIMessage, Method]:
-        """Return what the model answers, by the best way that its server takes."""
+        """Return what the model answers, and the way it was asked: the best that its server takes."""
         while True:
             method = self.ladder.method
             try:
-                message = await self.line.ask(lambda m=method: self._sent(m, request))
+                bound, sent = bound_by(method, self.line.model, self.schema, request)
+            except (NotImplementedError, ValueError, TypeError):
+                self.ladder.not_offered(method)  # by the model's client
+                continue
+            try:
+                message = await self.line.ask(bound, sent, partial(self.ladder.refused, method))
             except MethodRefused:
-                continue  # noted by the ladder: the next way is another one
+                continue  # the ladder has noted it: the next way is another one
             self.spent.add(message)
             return sound(message, [self.schema.name]), method
-
-    def _bound(
-        self, method: Method, request: Sequence[AnyMessage]
-    ) -> tuple[Callable[[], Runnable[Any, Any]], Sequence[AnyMessage]]:
-        chat, schema = self.line.model, self.schema
-        if method == "text":
-            return (lambda: chat), with_schema(request, schema.name, lean(schema.definition))
-        if method == "json_schema":
-            definition = {"title": schema.name, "description": schema.description, **lean(schema.definition)}
-            return (
-                lambda: chat.with_structured_output(definition, method="json_schema", include_raw=True)
-            ), request
-        choice = {"named": schema.name, "required": "any", "auto": "auto"}[method]
-        return (lambda: chat.bind_tools([schema.as_tool()], tool_choice=choice)), request
 
     def _learn(self, message: AIMessage, method: Method) -> None:
         self.truncated = is_truncated(message)
         if self.truncated:
-            cut = f", after {message.usage_metadata['output_tokens']} tokens" if message.usage_metadata else ""
+            cut = (
+                f", after {message.usage_metadata['output_tokens']} tokens" if message.usage_metadata else ""
+            )
             limit = f"the answer was cut at the model's token limit (max_tokens{cut}): be shorter"
             self.problems = [limit]
         elif not message.tool_calls and not message.invalid_tool_calls and "{" not in message.text:
             self.ladder.missed(method)
+
+
+def bound_by(
+    method: Method, chat: BaseChatModel, schema: Schema[Any], request: Sequence[AnyMessage]
+) -> tuple[Runnable[Any, Any], Sequence[AnyMessage]]:
+    """Return a model and a request that ask for the schema in one way.
+
+    Raises:
+        NotImplementedError, ValueError, TypeError: the model's client has no such way.
+    """
+    if method == "text":
+        return chat, with_schema(request, schema.name, lean(schema.definition))
+    if method == "json_schema":
+        definition = {"title": schema.name, "description": schema.description, **lean(schema.definition)}
+        return chat.with_structured_output(definition, method="json_schema", include_raw=True), request
+    choice = {"named": schema.name, "required": "any", "auto": "auto"}[method]
+    return chat.bind_tools([schema.as_tool()], tool_choice=choice), request
 
 
 def raise_refusal(message: AIMessage) -> None:
@@ -203,7 +214,7 @@ def raise_refusal(message: AIMessage) -> None:
         raise AnswerRefused(str(refusal)[:500])
 
 
-def _first_valid(message: AIMessage, schema: Schema[T]) -> tuple[T | None, list[str]]:
+def first_valid(message: AIMessage, schema: Schema[T]) -> tuple[T | None, list[str]]:
     """Return the first candidate that fits, or the problems of the one that seems to be meant."""
     found: list[tuple[int, list[str]]] = []
     for candidate in candidates(message, schema.name):
@@ -224,7 +235,7 @@ def _first_valid(message: AIMessage, schema: Schema[T]) -> tuple[T | None, list[
 
 
 def _size(candidate: Any) -> int:
-    return sum(map(len, candidate)) + len(candidate) if isinstance(candidate, Mapping) else 0
+    return len(str(candidate))
 
 
 def _unreadable_json(text: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import override
 
-from agents.offline import OfflineChatModel
 from benchmarks.honesty_words import fresh, in_words
 from benchmarks.honesty_world import Slot, World
 from benchmarks.scripted_models import Scripted, brief_of, call, finding, names_of, texts_of
@@ -167,7 +166,7 @@ class LyingWorker(_Worker):
         step = brief_of(messages)["step"]
         tools = len(bound) > 1 or any(isinstance(m, ToolMessage) for m in messages)
         if self.lie.only_reasoning and tools:
-            return OfflineChatModel().bind_tools(bound).invoke(messages)
+            return Reteller(world=self.world).answer(messages, bound)
         slots = self.slots_of(step)
         search = self.search(self._query(slots), messages, bound)
         return search or self._finding(step, slots, texts_of(messages))

@@ -135,7 +135,8 @@ def _statements(body: str, world: World, behind: Mapping[str, str | None]) -> It
         if line.startswith("#"):
             above = named
             continue
-        above = named or above
+        # A quotation below a name may speak of another one; the lines after it still belong to the first.
+        above = [e for e in named if e in _QUOTE.sub("", line)] or above
         for match in _SENTENCE.finditer(line):
             piece = match[0]
             mark = _MARK.search(piece)

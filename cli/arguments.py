@@ -7,7 +7,7 @@ from typing import cast, get_args
 from cli.texts import Language
 from schemas.context import ReviewPlan
 
-_LANG, _DEBUG, _REVIEW = "--lang", "--debug", "--review-plan"
+_LANG, _DEBUG, _REVIEW, _EDIT = "--lang", "--debug", "--review-plan", "--edit"
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ def read(arguments: Sequence[str]) -> Typed:
             next(items)
         elif item == _REVIEW and following not in get_args(ReviewPlan):
             rest.append(f"{_REVIEW}=first")
+        elif item == _EDIT and (following is None or following.startswith("--")):
+            rest.append(f"{_EDIT}=")
         else:
             rest.append(item)
     asked = next((item.partition("=")[2] for item in reversed(front) if item != _DEBUG), None)

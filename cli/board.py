@@ -22,12 +22,13 @@ from schemas.events import (
     ToolStarted,
 )
 from schemas.evidence import Evidence, Gap
+from schemas.limits import RunLimits
 from schemas.plan import Plan
 
-StepState = Literal["waiting", "ready", "running", "passed", "failed", "skipped", "stopped"]
+StepState = Literal["waiting", "ready", "running", "asking", "passed", "failed", "skipped", "stopped"]
 Phase = Literal["starting", "planning", "working", "reviewing", "concluding", "waiting", "ended"]
 _AT_WORK: frozenset[StepState] = frozenset({"ready", "running"})
-_OPEN: frozenset[StepState] = frozenset({"waiting", "ready", "running"})
+_OPEN: frozenset[StepState] = frozenset({"waiting", "ready", "running", "asking"})
 
 
 @dataclass
@@ -36,8 +37,9 @@ class Row:
 
     Attributes:
         allowed: tool runs reserved for the step, or its budget before it is sent out.
+        used: by the attempt at work, or the last one; earlier: by those before.
         seconds: how long it took; while it runs, see `elapsed`.
-        activity: the last thing it did, or why it failed.
+        activity: the last thing it did, or why it failed; tools: how many of its tools run just now.
         replaced_by: id of the step of a later plan that stands in for it.
     """
 
@@ -48,9 +50,11 @@ class Row:
     attempt: int = 1
     allowed: int = 0
     used: int = 0
+    earlier: int = 0
     began: datetime | None = None
     seconds: float | None = None
     activity: str = ""
+    tools: int = 0
     replaced_by: str = ""
 
     def elapsed(self, now: datetime) -> float | None:
@@ -59,16 +63,31 @@ class Row:
             return self.seconds
         return max(0.0, (now - self.began).total_seconds())
 
+    @property
+    def thinking(self) -> bool:
+        """Whether the step's model is at work, and none of its tools."""
+        return self.state == "running" and not self.tools
+
 
 @dataclass
 class Board:
-    """All steps of a run, in the order in which they were planned."""
+    """All steps of a run, in the order in which they were planned.
+
+    Attributes:
+        limits: of the run; None = not known.
+        spent_seconds: active seconds before the view that is open now.
+        lint: what is odd about the plan in force; reason: why there is a new version.
+    """
 
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    limits: RunLimits | None = None
+    spent_seconds: float = 0.0
     objective: str = ""
     version: int = 0
-    created_by: str = ""
+    created_by: str = "planner"
     goal: str = ""
+    reason: str = ""
+    lint: Sequence[str] = ()
     phase: Phase = "starting"
     gaps: Sequence[Gap] = ()
     answer_chars: int = 0
@@ -81,7 +100,7 @@ class Board:
     @property
     def tool_calls(self) -> int:
         """How many tool runs the steps on the board have used."""
-        return sum(row.used for row in self.rows.values())
+        return sum(row.used + row.earlier for row in self.rows.values())
 
     def seed(self, plan: Plan | None, evidence: Sequence[Evidence]) -> None:
         """Take over what a run that goes on has already done."""
@@ -91,6 +110,7 @@ class Board:
                     version=plan.version,
                     created_by=plan.created_by,
                     fingerprint=plan.fingerprint,
+                    reason=plan.reason,
                     plan=plan.model_dump(mode="json"),
                 )
             )
@@ -110,8 +130,10 @@ class Board:
     def _record(self, record: Evidence) -> None:
         row = self.row(record.step_id)
         row.state = "skipped" if record.skipped_because else "passed" if record.passed else "failed"
-        row.used, row.attempt = record.tool_calls, record.attempt
+        row.earlier += row.used
+        row.used, row.attempt, row.tools = record.tool_calls, record.attempt, 0
         row.seconds = max(0.0, (record.finished_at - record.started_at).total_seconds())
+        row.activity = ""
         if not record.passed:
             row.activity = _reason(record.error_type, record.skipped_because or record.detail)
 
@@ -123,12 +145,14 @@ class Board:
     def _(self, event: RunStarted) -> None:
         # A thread may hold several runs: a new objective starts with an empty board.
         self.rows.clear()
+        self.spent_seconds = 0.0
         self.objective, self.phase, self.gaps, self.answer_chars = event.objective, "planning", (), 0
 
     @apply.register
     def _(self, event: PlanReady) -> None:
         self.version, self.created_by, self.phase = event.version, event.created_by, "working"
         self.goal = one_line(str(event.plan.get("goal") or ""), 300)
+        self.reason, self.lint = one_line(event.reason, 300), [one_line(line, 300) for line in event.lint]
         for step in _steps(event.plan):
             row = self.row(str(step.get("id", "")))
             row.task = one_line(str(step.get("task", "")), 300)
@@ -144,31 +168,34 @@ class Board:
     def _(self, event: StepReady) -> None:
         row = self.row(event.step_id)
         row.state, row.allowed, row.attempt = "ready", event.grant, event.attempt
-        row.used, row.began, row.seconds, row.activity = 0, None, None, ""
+        if event.attempt > 1 and row.seconds is not None:
+            row.earlier += row.used
+        row.used, row.began, row.seconds, row.activity, row.tools = 0, None, None, "", 0
 
     @apply.register
     def _(self, event: StepStarted) -> None:
         row = self.row(event.step_id)
         row.state, row.allowed, row.began, row.seconds = "running", event.grant, event.at, None
-        row.task = row.task or one_line(event.task, 300)
+        row.task, row.tools = row.task or one_line(event.task, 300), 0
 
     @apply.register
     def _(self, event: ToolStarted) -> None:
         row = self.row(event.step_id)
-        row.used = max(row.used, event.calls_used)
+        row.used, row.tools = max(row.used, event.calls_used), row.tools + 1
         row.activity = f"{one_line(event.tool, 60)} {one_line(event.arguments, 120)}".strip()
 
     @apply.register
     def _(self, event: ToolFinished) -> None:
+        row = self.row(event.step_id)
+        row.tools = max(0, row.tools - 1)
         if not event.ok:
-            row = self.row(event.step_id)
             row.activity = f"{row.activity} ✗"
 
     @apply.register
     def _(self, event: StepFinished) -> None:
         row = self.row(event.step_id)
         row.state = "passed" if event.passed else "failed"
-        row.used, row.seconds = event.tool_calls, event.seconds
+        row.used, row.seconds, row.tools = event.tool_calls, event.seconds, 0
         row.activity = "" if event.passed else _reason(event.error_type, event.detail)
         self._look_for_the_end()
 
@@ -187,8 +214,12 @@ class Board:
         self.phase, self.gaps = "concluding", event.gaps
 
     @apply.register
-    def _(self, event: Paused) -> None:  # noqa: ARG002 - what is asked is shown elsewhere
+    def _(self, event: Paused) -> None:
         self.phase = "waiting"
+        if event.question.get("kind") == "tool_approval":
+            row = self.row(str(event.question.get("step_id")))
+            row.state, row.tools = "asking", 0
+            row.activity = one_line(str(event.question.get("tool")), 60)
 
     @apply.register
     def _(self, event: AnswerText) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from schemas.context import Mode, ReviewPlan, RunContext
+from schemas.context import RunContext
 from schemas.errors import InputError
 from schemas.limits import RunLimits
 
@@ -19,13 +19,12 @@ _FIELDS = {
 
 
 def context_of(
-    review_plan: ReviewPlan, mode: Mode, limits: Mapping[str, float | None], *, can_ask: bool = True
+    choices: Mapping[str, str], limits: Mapping[str, float | None], *, can_ask: bool = True
 ) -> RunContext:
     """Return the run's context.
 
     Args:
-        review_plan: when a person approves the plan.
-        mode: how to work.
+        choices: fields of RunContext.
         limits: values by option; None = not given.
         can_ask: whether somebody is there to answer the planner's questions; if not, it goes on with assumptions.
 
@@ -34,7 +33,7 @@ def context_of(
     """
     given = {_FIELDS[option]: value for option, value in limits.items() if value is not None}
     try:
-        chosen = {"review_plan": review_plan, "mode": mode, "limits": RunLimits.model_validate(given)}
+        chosen = {**choices, "limits": RunLimits.model_validate(given)}
         return RunContext.model_validate(chosen | {"questions": "ask" if can_ask else "assume"})
     except ValidationError as error:
         options = {field: option for option, field in _FIELDS.items()}

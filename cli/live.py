@@ -1,4 +1,4 @@
-"""A run's progress in a terminal: one live table of steps."""
+"""A run's progress in a terminal: one live table of steps, and what the run has used of its limits."""
 
 import asyncio
 import time
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.board import Board, Row
+from cli.outlook import in_tree_order, seconds_to_go
 from cli.printable import one_line
 from cli.screen import Screen
 from cli.texts import Texts
@@ -25,14 +26,19 @@ STATE_STYLES = {
     "waiting": "dim",
     "ready": "dim",
     "running": "cyan",
+    "asking": "magenta",
     "passed": "green",
     "failed": "red",
     "skipped": "yellow",
     "stopped": "yellow",
 }
 _WIDE = 110
+_INDENT = 2
+# Deeper steps stand no further in: the column is needed for their names.
+_DEEPEST = 6
+_BAR_CELLS = 16
 # Which rows give way first when the terminal is too low for all.
-_LEAST_WANTED = ("passed", "waiting", "skipped", "failed", "ready", "stopped", "running")
+_LEAST_WANTED = ("passed", "waiting", "skipped", "failed", "ready", "stopped", "running", "asking")
 
 
 class LiveView:
@@ -100,21 +106,53 @@ class LiveView:
         caption.add_row(self._spinner, Text(self._caption(), "dim", no_wrap=True, overflow="ellipsis"))
         if not self._board.rows:
             return caption
-        room = max(1, self._console.height - 5)
-        return Group(steps_table(self._board, self._say, self._console.width, room), caption)
+        budgets = budget_line(self._board, self._say, self._seconds(), self._console.width)
+        room = max(1, self._console.height - 6)
+        return Group(steps_table(self._board, self._say, self._console.width, room), budgets, caption)
+
+    def _seconds(self) -> float:
+        return self._board.spent_seconds + time.monotonic() - self._began
 
     def _caption(self) -> str:
         board, say = self._board, self._say
         phase = say("answer.writing") if board.answer_chars else say(f"phase.{board.phase}")
-        seconds = f"{time.monotonic() - self._began:.0f}"
+        left = seconds_to_go(board, datetime.now(UTC)) if board.phase == "working" else None
         return say(
             "caption",
             phase=phase,
             done=board.finished,
             total=len(board.rows),
-            calls=board.tool_calls,
-            seconds=seconds,
+            seconds=f"{self._seconds():.0f}",
+            left=say("caption.left", seconds=f"{left:.0f}") if left else "",
         )
+
+
+def budget_line(board: Board, say: Texts, seconds: float, width: int) -> Text:
+    """Return what the run has used of its limits, as bars; without them where there is no room.
+
+    Args:
+        board: of the run.
+        say: the words.
+        seconds: active ones, up to now.
+        width: cells of the terminal.
+    """
+    if board.limits is None:
+        return Text(say("budget.calls", used=board.tool_calls, allowed="?"), "dim")
+    parts = (
+        ("budget.calls", board.tool_calls, board.limits.total_tool_budget),
+        ("budget.seconds", int(seconds), int(board.limits.deadline_seconds)),
+    )
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for key, used, allowed in parts:
+        share = min(1.0, used / allowed) if allowed else 1.0
+        if width >= 60 + 4 * _BAR_CELLS // 3:
+            full = round(share * _BAR_CELLS)
+            line.append("━" * full, "red" if share >= 0.9 else "cyan").append(
+                "─" * (_BAR_CELLS - full), "dim"
+            )
+            line.append(" ")
+        line.append(say(key, used=used, allowed=allowed) + "   ", "dim")
+    return line
 
 
 def steps_table(board: Board, say: Texts, width: int, room: int | None = None) -> RenderableType:
@@ -127,7 +165,9 @@ def steps_table(board: Board, say: Texts, width: int, room: int | None = None) -
         room: lines for rows; steps that need attention least are left out and counted. None = all.
     """
     wide = width >= _WIDE
-    shown, hidden = _chosen(list(board.rows.values()), room)
+    order = in_tree_order(board.rows)
+    depths = {row.step_id: min(depth, _DEEPEST) for row, depth in order}
+    shown, hidden = _chosen([row for row, _ in order], room)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     table.add_column(say("table.state"), no_wrap=True)
     table.add_column(say("table.step"), no_wrap=True, overflow="ellipsis", max_width=max(12, width // 4))
@@ -140,7 +180,7 @@ def steps_table(board: Board, say: Texts, width: int, room: int | None = None) -
     )
     now = datetime.now(UTC)
     for row in shown:
-        table.add_row(*_cells(row, say, now, wide=wide))
+        table.add_row(*_cells(row, board, say, now, depth=depths[row.step_id], wide=wide))
     if not hidden:
         return table
     states = ", ".join(
@@ -149,20 +189,34 @@ def steps_table(board: Board, say: Texts, width: int, room: int | None = None) -
     return Group(table, Text(say("table.more", count=len(hidden), states=states), "dim", no_wrap=True))
 
 
-def _cells(row: Row, say: Texts, now: datetime, *, wide: bool) -> list[Text]:
+def _cells(row: Row, board: Board, say: Texts, now: datetime, *, depth: int, wide: bool) -> list[Text]:
     style = STATE_STYLES[row.state]
     seconds = row.elapsed(now)
+    name = Text(" " * (_INDENT * (depth - 1)) + "└ " if depth else "", "dim")
     cells = [
         Text(say(f"state.{row.state}"), style),
-        Text(one_line(row.step_id, 64)),
+        name.append(one_line(row.step_id, 64), "not dim"),
         Text("" if seconds is None else f"{seconds:.1f}s"),
         Text(f"{row.used}/{row.allowed}", "" if row.used else "dim"),
     ]
-    failed = "red" if row.state == "failed" else ""
-    activity = Text(f"→ {row.replaced_by}  " if row.replaced_by else "", "dim").append(row.activity, failed)
+    activity = _activity(row, board, say)
     if wide:
         return [*cells, Text(row.task, "dim"), activity]
-    return [*cells, activity if activity else Text(row.task, "dim")]
+    return [*cells, activity if activity and row.state != "waiting" else Text(row.task, "dim")]
+
+
+def _activity(row: Row, board: Board, say: Texts) -> Text:
+    text = Text(f"→ {row.replaced_by}  " if row.replaced_by else "", "dim")
+    if row.state == "waiting":
+        needs = [i for i in row.depends_on if i in board.rows and board.rows[i].state != "passed"]
+        return text.append(say("show.after", steps=", ".join(needs)) if needs else "", "dim")
+    if row.state == "asking":
+        return text.append(say("activity.asking", tool=row.activity), STATE_STYLES["asking"])
+    if row.thinking:
+        return text.append(
+            say("activity.thinking", last=row.activity) if row.activity else say("activity.begun"), "dim"
+        )
+    return text.append(row.activity, "red" if row.state == "failed" else "")
 
 
 def _chosen(rows: Sequence[Row], room: int | None) -> tuple[list[Row], list[Row]]:

@@ -1,11 +1,13 @@
 """A run's progress without a terminal: plain lines, or a line of JSON for each event."""
 
+from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Protocol
 
 from pydantic import BaseModel
 
-from cli.board import Board
+from cli.board import Board, Row
+from cli.outlook import in_tree_order, seconds_to_go
 from cli.printable import json_line, one_line
 from cli.screen import Screen
 from cli.texts import Texts
@@ -88,11 +90,28 @@ class Lines:
 
     @of.register
     def _(self, event: PlanReady) -> list[str]:
+        say, board = self._say, self._board
         steps = event.plan.get("steps") or ()
-        goal = f": {self._board.goal}" if self._board.goal else ""
-        return [
-            self._say("plan.line", version=event.version, by=event.created_by, count=len(steps), goal=goal)
+        goal = f": {board.goal}" if board.goal else ""
+        by = say(f"by.{event.created_by}")
+        head = say("plan.line", version=event.version, by=by, count=len(steps), goal=goal)
+        why = [say("plan.why", reason=board.reason)] if board.reason else []
+        places = {row.step_id: depth for row, depth in in_tree_order(board.rows)}
+        shown = [
+            say(
+                "plan.step",
+                indent="  " * places[row.step_id],
+                step=row.step_id,
+                task=row.task,
+                after=self._after(row),
+            )
+            for row, _ in in_tree_order(board.rows)
+            if row.state == "waiting"
         ]
+        return [head, *why, *shown, *(say("review.lint", note=note) for note in board.lint)]
+
+    def _after(self, row: Row) -> str:
+        return f"  ({self._say('show.after', steps=', '.join(row.depends_on))})" if row.depends_on else ""
 
     @of.register
     def _(self, event: StepStarted) -> list[str]:
@@ -123,8 +142,21 @@ class Lines:
                 used=event.tool_calls,
                 allowed=row.allowed,
                 why=f": {row.activity}" if row.activity else "",
-            )
+            ),
+            self._progress(),
         ]
+
+    def _progress(self) -> str:
+        say, board = self._say, self._board
+        left = seconds_to_go(board, datetime.now(UTC)) if board.finished < len(board.rows) else None
+        return say(
+            "progress",
+            done=board.finished,
+            total=len(board.rows),
+            calls=board.tool_calls,
+            allowed=board.limits.total_tool_budget if board.limits is not None else "?",
+            left=say("caption.left", seconds=f"{left:.0f}") if left else "",
+        )
 
     @of.register
     def _(self, event: StepSkipped) -> list[str]:

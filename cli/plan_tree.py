@@ -1,6 +1,6 @@
 """A plan as a tree of steps with their states."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -8,7 +8,7 @@ from rich.tree import Tree
 
 from cli.board import Row
 from cli.live import STATE_STYLES
-from cli.printable import one_line
+from cli.printable import json_line, one_line
 from cli.texts import Texts
 
 
@@ -21,6 +21,24 @@ def plan_tree(head: str, steps: Sequence[Mapping[str, Any]], rows: Mapping[str, 
         rows: what is known of its steps, by id; may be empty.
         say: the words.
     """
+
+    def label(step: Mapping[str, Any]) -> Text:
+        return _label(step, rows.get(str(step.get("id"))), say)
+
+    return _tree(head, steps, label, lambda _: [])
+
+
+def plan_details(head: str, steps: Sequence[Mapping[str, Any]], say: Texts) -> Tree:
+    """Return the whole of a plan as a tree: with criteria, budgets and dependencies below each step."""
+    return _tree(head, steps, lambda step: _label(step, None, say), lambda step: _details(step, say))
+
+
+def _tree(
+    head: str,
+    steps: Sequence[Mapping[str, Any]],
+    label: Callable[[Mapping[str, Any]], Text],
+    details: Callable[[Mapping[str, Any]], Sequence[str]],
+) -> Tree:
     tree = Tree(Text(head, "bold"), guide_style="dim")
     branches: dict[str, Tree] = {}
     # A plan from outside need not be sorted: go over what is left until nothing fits any more.
@@ -28,10 +46,34 @@ def plan_tree(head: str, steps: Sequence[Mapping[str, Any]], rows: Mapping[str, 
     while waiting:
         placed = [step for step in waiting if _parent(step) is None or _parent(step) in branches] or waiting
         for step in placed:
-            parent = branches.get(_parent(step) or "", tree)
-            branches[str(step.get("id"))] = parent.add(_label(step, rows.get(str(step.get("id"))), say))
+            branch = branches.get(_parent(step) or "", tree).add(label(step))
+            branches[str(step.get("id"))] = branch
+            for line in details(step):
+                branch.add(Text(line, "dim"))
         waiting = [step for step in waiting if str(step.get("id")) not in branches]
     return tree
+
+
+def _details(step: Mapping[str, Any], say: Texts) -> list[str]:
+    tools: list[str] | None = step.get("tools")
+    names = say("detail.any") if tools is None else ", ".join(one_line(str(name), 64) for name in tools)
+    limits = say(
+        "detail.limits",
+        tools=names or say("detail.none"),
+        budget=step.get("tool_budget", 0) if tools != [] else 0,
+        seconds=f"{step.get('timeout_seconds', 0):g}",
+    )
+    policy = str(step.get("on_failure", "replan"))
+    lines = [say("detail.criterion", text=one_line(str(c), 500)) for c in step.get("success_criteria") or ()]
+    lines += [say("detail.check", text=one_line(json_line(check), 300)) for check in step.get("checks") or ()]
+    lines.append(limits)
+    if step.get("optional"):
+        lines.append(say("detail.optional"))
+    if policy != "replan":
+        lines.append(say(f"detail.{policy}"))
+    if step.get("replaces"):
+        lines.append(say("plans.replaces", step=one_line(str(step["replaces"]), 64)))
+    return lines
 
 
 def _parent(step: Mapping[str, Any]) -> str | None:

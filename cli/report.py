@@ -4,16 +4,14 @@ import re
 import secrets
 from pathlib import Path
 
+from cli.desk import Desk
 from cli.exit_codes import ExitCode
 from cli.printable import one_line
 from cli.report_facts import Facts, facts_of
 from cli.report_page import page
 from cli.report_plain import as_json, markdown
-from cli.screen import Screen
 from cli.texts import Language, Texts
-from graph.persistence import open_graph
 from graph.runner import thread_config
-from graph.settings import load_settings
 from graph.threads import TaskGraph
 from nodes.briefs import language_of
 from schemas.errors import InputError, StorageError
@@ -21,11 +19,11 @@ from schemas.errors import InputError, StorageError
 _ENDINGS = (".html", ".md", ".json")
 
 
-async def report(screen: Screen, thread_id: str, output: Path | None, language: Language | None) -> ExitCode:
+async def report(desk: Desk, thread_id: str, output: Path | None, language: Language | None) -> ExitCode:
     """Write the report of a thread.
 
     Args:
-        screen: where the file's name is printed.
+        desk: whose graph is read, and on whose screen the file's name is printed.
         thread_id: of the thread.
         output: its ending says the format; None = report-THREAD.html in the working folder.
         language: of the report; None = that of the objective.
@@ -34,10 +32,11 @@ async def report(screen: Screen, thread_id: str, output: Path | None, language: 
         InputError: the ending is unknown, or there is no such thread.
         StorageError: the file cannot be written.
     """
+    screen = desk.screen
     path = output or Path(f"report-{_file_name(thread_id)}.html")
     if path.suffix.lower() not in _ENDINGS:
         raise InputError(screen.say("report.ending", path=one_line(str(path), 500)))
-    async with open_graph(load_settings()) as graph:
+    async with desk.open() as graph:
         facts = await read_facts(graph, thread_id)
     if not facts.found.known:
         raise InputError(screen.say("show.unknown", thread=one_line(thread_id)))

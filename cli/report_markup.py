@@ -46,21 +46,24 @@ def answer_html(text: str, numbers: Collection[int]) -> str:
         numbers: of the sources on the page; other numbers in brackets stay text.
     """
     known = frozenset(numbers)
-    parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(
+        ["table", "strikethrough"]
+    )
     # A picture would be fetched; a reference definition could send "[1]" elsewhere.
     parser.disable(["image", "reference"])
-    parser.validateLink = lambda url: bool(_SAFE_LINK.match(url))  # type: ignore[method-assign]
+    parser.validateLink = lambda url: bool(_SAFE_LINK.match(url))
     parser.core.ruler.push("citations", lambda state: _rework(state, known))
-    for name, before, after in (("table_open", '<div class="scroll">', ""), ("table_close", "", "</div>")):
-        parser.renderer.rules[name] = _wrapped(before, after)
+    parser.add_render_rule("table_open", _table_open)
+    parser.add_render_rule("table_close", _table_close)
     return parser.render(clean(text))
 
 
-def _wrapped(before: str, after: str) -> Any:
-    def render(tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
-        return f"{before}<{'/' if tokens[at].nesting < 0 else ''}table>{after}\n"
+def _table_open(_renderer: Any, _tokens: Any, _at: int, _options: Any, _env: Any) -> str:
+    return '<div class="scroll"><table>\n'
 
-    return render
+
+def _table_close(_renderer: Any, _tokens: Any, _at: int, _options: Any, _env: Any) -> str:
+    return "</table></div>\n"
 
 
 def _rework(state: StateCore, known: frozenset[int]) -> None:

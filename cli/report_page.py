@@ -13,7 +13,7 @@ from schemas.plan import Plan
 from schemas.state import latest
 
 # A second fence behind the escaping: the page may load nothing and run nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _SECTIONS = ("answer", "gaps", "plan", "timeline", "evidence", "sources", "budgets", "versions")
 
 
@@ -31,7 +31,7 @@ def page(facts: Facts, say: Texts) -> str:
         "versions": "".join(_version(facts, at, say) for at in range(len(facts.plans))),
     }
     sections = [
-        f'<section id="{name}" class="{name}"><h2>{words(say(f"report.{name}"))}</h2>\n{bodies[name]}</section>\n'
+        f'<section id="{name}"><h2>{words(say(f"report.{name}"))}</h2>\n{bodies[name]}</section>\n'
         for name in _SECTIONS
     ]
     nav = " ".join(f'<a href="#{name}">{words(say(f"report.{name}"))}</a>' for name in _SECTIONS)
@@ -111,7 +111,7 @@ def _source(item: Numbered, say: Texts) -> str:
         return f"{head}{words(item.label)}</li>\n"
     title = f"<bdi>{words(source.title)}</bdi> " if source.title and source.title != source.locator else ""
     seen = say("report.seen_by", tool=source.tool, steps=", ".join(item.steps))
-    excerpt = f'<div class="excerpt" tabindex="0">{lines(source.excerpt)}</div>' if source.excerpt else ""
+    excerpt = f'<div class="excerpt">{lines(source.excerpt)}</div>' if source.excerpt else ""
     return f'{head}{title}{place(source.locator)}<div class="small">{words(seen)}</div>{excerpt}</li>\n'
 
 

@@ -9,7 +9,9 @@ from cli.report_facts import Facts, seconds_of, state_of, title_of
 from cli.texts import Texts
 from schemas.evidence import Evidence
 
-_CODE = re.compile(r"(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)|\Z)|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(
+    r"(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)|\Z)|`[^`\n]+`)", re.DOTALL | re.MULTILINE
+)
 _SPECIAL = re.compile(r"([\\`*_\[\]|!~#])")
 
 
@@ -17,7 +19,9 @@ def markdown(facts: Facts, say: Texts) -> str:
     """Return the report as Markdown; text from outside is escaped, the answer's own Markdown is kept."""
     found = facts.found
     reason = f" · {say(f'report.reason.{found.stop_reason}')}" if found.stop_reason else ""
-    status = f"{say(f'status.{facts.status}')}{reason} · {say('report.thread', thread=one_line(found.thread_id))}"
+    status = (
+        f"{say(f'status.{facts.status}')}{reason} · {say('report.thread', thread=one_line(found.thread_id))}"
+    )
     parts = [f"# {_cell(title_of(facts), 200)}", _cell(status, 2000)]
     parts += [f"## {say('report.answer')}", _answer(found.final_answer) or say("report.no_answer")]
     if found.evidence:

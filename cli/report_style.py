@@ -23,15 +23,15 @@ code { background: var(--panel); border-radius: 4px; padding: .1em .3em; }
 pre { background: var(--panel); padding: 12px; border-radius: 6px; white-space: pre-wrap; } pre code { padding: 0; }
 blockquote { margin: 8px 0; padding-left: 14px; border-left: 3px solid var(--line); color: var(--soft); }
 ul, ol { padding-left: 1.4em; } li { margin: 4px 0; }
-.badge { display: inline-block; padding: 1px 10px; border-radius: 12px; border: 1.5px solid currentColor; font-weight: 600; }
+.badge { display: inline-block; white-space: nowrap; padding: 1px 10px; border-radius: 12px; border: 1.5px solid currentColor; font-weight: 600; }
 .status { color: var(--soft); margin: 0 0 4px; } .status .badge { margin-right: 8px; }
 .passed.badge, .completed.badge { color: var(--passed); } .failed.badge, .cancelled.badge { color: var(--failed); border-style: double; border-width: 3px; border-radius: 3px; }
 .skipped.badge, .partial.badge { color: var(--skipped); border-style: dashed; }
 .waiting.badge, .running.badge, .interrupted.badge { color: var(--waiting); border-style: dotted; }
 nav { margin: 12px 0 0; font-size: .92rem; } nav a { margin-right: 14px; display: inline-block; padding: 2px 0; }
 .note, .small { color: var(--soft); font-size: .9rem; }
-.scroll { overflow-x: auto; } .answer table { border-collapse: collapse; }
-.answer td, .answer th { border: 1px solid var(--line); padding: 4px 8px; text-align: left; vertical-align: top; }
+.scroll { overflow-x: auto; } #answer table { border-collapse: collapse; }
+#answer td, #answer th { border: 1px solid var(--line); padding: 4px 8px; text-align: left; vertical-align: top; }
 svg { display: block; max-width: 100%; height: auto; } svg.timeline, .narrow svg, .only svg { height: attr(height px); overflow: hidden; }
 svg text { fill: var(--ink); font-size: 13px; } svg .name { font-weight: 600; } svg .note { fill: var(--soft); font-size: 12px; font-weight: 400; }
 svg .edge { fill: none; stroke: var(--soft); stroke-width: 1.2; opacity: .75; } svg .head { fill: var(--soft); }
@@ -45,30 +45,33 @@ svg .skipped { --on: var(--skipped); --fill: var(--skipped-fill); } svg .waiting
 .timeline .pause rect { fill: var(--panel); }
 .graph.narrow { display: none; }
 .steps { width: 100%; border-collapse: collapse; font-size: .93rem; }
-.steps th { text-align: left; color: var(--soft); font-weight: 600; padding: 6px 10px 6px 0; border-bottom: 2px solid var(--line); }
+.steps th { white-space: nowrap; text-align: left; color: var(--soft); font-weight: 600; padding: 6px 10px 6px 0; border-bottom: 2px solid var(--line); }
 .steps td { vertical-align: top; padding: 10px 10px 10px 0; border-bottom: 1px solid var(--line); }
 .steps .id { font-weight: 700; } .steps td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
-.steps ul { list-style: none; margin: 0; padding: 0; } .steps td:nth-child(1) { width: 30%; } .steps td:nth-child(3) { width: 38%; }
+.steps ul { list-style: none; margin: 0; padding: 0; } .steps td:nth-child(1) { width: 28%; } .steps td:nth-child(2) { width: 22%; }
 .mark { font-weight: 700; } .met .mark { color: var(--passed); } .unmet .mark, .why { color: var(--failed); }
 details { margin: 6px 0; } summary { cursor: pointer; color: var(--link); }
 .finding { white-space: pre-wrap; font-size: .9rem; background: var(--panel); border-radius: 6px; padding: 10px; margin: 6px 0; }
 .sources { list-style: none; padding: 0; } .sources li { margin: 0 0 16px; padding-left: 3.2em; position: relative; }
 .sources .n { position: absolute; left: 0; font-weight: 700; } .sources li:target { background: var(--panel); outline: 8px solid var(--panel); border-radius: 2px; }
-.excerpt { white-space: pre-wrap; margin: 4px 0 0; color: var(--soft); font-size: .9rem; border-left: 3px solid var(--line); padding-left: 10px; max-height: 12em; overflow: auto; unicode-bidi: isolate; }
+.excerpt { white-space: pre-wrap; margin: 4px 0 0; color: var(--soft); font-size: .9rem; border-left: 3px solid var(--line); padding-left: 10px; unicode-bidi: isolate; }
 .budgets { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px; margin: 0; padding: 0; list-style: none; }
 .budgets li { background: var(--panel); border-radius: 8px; padding: 10px 12px; margin: 0; } .budgets b { display: block; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 .bar { height: 6px; border-radius: 3px; background: var(--line); margin-top: 6px; overflow: hidden; } .bar i { display: block; height: 100%; background: var(--link); }
 .bar .spent { background: var(--failed); } .roles { border-collapse: collapse; margin-top: 14px; font-size: .92rem; }
 .roles th, .roles td { text-align: left; padding: 3px 16px 3px 0; font-variant-numeric: tabular-nums; } .roles th { color: var(--soft); font-weight: 600; }
+.roles th, .roles td:not(:nth-child(2)) { overflow-wrap: normal; } .roles td { vertical-align: top; } .roles td:nth-child(2) { min-width: 8em; }
 @media screen and (max-width: 760px) { body { padding: 16px 14px 48px; } h1 { font-size: 1.3rem; }
   .graph.wide { display: none; } .graph.narrow { display: block; }
   .steps, .steps tbody, .steps tr, .steps td { display: block; width: auto !important; } .steps thead { display: none; }
   .steps tr { border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; margin: 0 0 12px; }
-  .steps td { border: 0; padding: 4px 0; } .steps td:empty { display: none; }
+  .steps td { border: 0; padding: 4px 0; }
   .steps td.number { display: inline-block; margin-right: 16px; } .steps td.number::before { content: attr(data-label) " "; color: var(--soft); }
-  .roles td, .roles th { padding-right: 10px; } }
+  .steps td:empty, .steps td.number:empty { display: none; } .roles td, .roles th { padding-right: 10px; } }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --line: #bbb; --panel: #f4f4f4; --link: #000;
   --passed: #14632b; --failed: #a11; --skipped: #6b4b00; --waiting: #444; --passed-fill: #fff; --failed-fill: #fff; --skipped-fill: #fff; --waiting-fill: #fff; }
   body { font-size: 10.5pt; padding: 0; max-width: none; } nav { display: none; } h2, h3 { break-after: avoid; }
-  .sources li, .steps tr, .budgets li { break-inside: avoid; } .excerpt { max-height: none; } svg, .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+  .sources li, .steps tr, .budgets li { break-inside: avoid; }
+  .steps details:not([open]) { display: none; } header details::details-content { content-visibility: visible; block-size: auto; }
+  svg, .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """.strip()

@@ -67,12 +67,12 @@ def scale(ran: Sequence[Evidence]) -> tuple[Callable[[datetime], float], list[tu
             spans[-1] = (spans[-1][0], max(spans[-1][1], e.finished_at))
         else:
             spans.append((e.started_at, e.finished_at))
-    work = sum(((end - start for start, end in spans), timedelta())).total_seconds()
+    work = sum((end - start for start, end in spans), timedelta()).total_seconds()
     pauses = [
         (one[1], two[0]) for one, two in pairwise(spans) if (two[0] - one[1]).total_seconds() > max(work, 1.0)
     ]
     start, end = spans[0][0], spans[-1][1]
-    lost = sum(((b - a for a, b in pauses), timedelta())).total_seconds()
+    lost = sum((b - a for a, b in pauses), timedelta()).total_seconds()
     strip = (
         min(_PAUSE_WIDTH, 0.5 / len(pauses)) * ((end - start).total_seconds() - lost) / 0.5 if pauses else 0.0
     )

@@ -1,105 +1,75 @@
 """Carrying out runs: start, go on, answer; the exit code says how it ended."""
 
-import os
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from langgraph.types import Command
 
+from cli.answers import chosen, read_answer
 from cli.board import Board
+from cli.desk import Desk
 from cli.exit_codes import STATUS_CODES, ExitCode
+from cli.kit import Kit
 from cli.live import LiveView
+from cli.looking import Seen, look
 from cli.plain import JsonView, PlainView, View
+from cli.plan_check import recheck
 from cli.printable import json_line, one_line
-from cli.questions import Answer, ask, askable, how_to_answer, plan_question, show
+from cli.questions import Asking, ask_all, askable, how_to_answer, plan_question, show
+from cli.review import Answer
 from cli.screen import Screen
 from cli.stopping import Stopped, cancelled_by_signals
-from graph.persistence import open_graph
-from graph.runner import Outcome, outcome, run_events, thread_config
-from graph.settings import load_settings
-from schemas.context import RunContext
+from cli.terms import Terms, stored_terms
+from graph.continuing import extend
+from graph.runner import Outcome, run_events
+from nodes.readiness import active_seconds
 from schemas.errors import InputError, NothingToResume
 from schemas.events import RunEvent
+from schemas.limits import RunLimits
 from schemas.state import TaskInput
 
 if TYPE_CHECKING:
     from graph.threads import TaskGraph
 
-# Stored with a run's checkpoints, so that `resume THREAD` needs nothing else: the folders its tools work in, and its
-# choices, which the state holds only once there is a plan.
-_DOCS, _ROOT, _CHOICES = "planweave_docs", "planweave_root", "planweave_choices"
 
-
-@dataclass(frozen=True)
-class Terms:
-    """What a run is started with besides its objective.
-
-    Attributes:
-        docs, root: where the tools work; None = as the settings say.
-        context: the run's choices; None = the defaults.
-    """
-
-    docs: Path | None = None
-    root: Path | None = None
-    context: RunContext | None = None
-
-    def metadata(self) -> dict[str, str]:
-        """Return the terms as they are stored."""
-        named = {_DOCS: self.docs, _ROOT: self.root}
-        # Under an ascii locale a path holds surrogates, which no database takes: its bytes are what counts.
-        stored = {
-            name: os.fsencode(path.resolve()).decode("utf-8", "replace")
-            for name, path in named.items()
-            if path
-        }
-        return stored | (
-            {_CHOICES: self.context.model_dump_json(exclude_defaults=True)}
-            if self.context is not None
-            else {}
-        )
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> Self:
-        """Return the terms that a checkpoint has stored."""
-        docs, root, choices = (metadata.get(name) for name in (_DOCS, _ROOT, _CHOICES))
-        context = RunContext.model_validate_json(choices) if choices else None
-        paths = [Path(os.fsdecode(path.encode())) if path else None for path in (docs, root)]
-        return cls(paths[0], paths[1], context)
-
-
-async def start(screen: Screen, objective: str, thread_id: str, terms: Terms, *, as_json: bool) -> ExitCode:
+async def start(desk: Desk, objective: str, thread_id: str, terms: Terms, *, as_json: bool) -> ExitCode:
     """Work on a new objective."""
-    async with open_graph(load_settings(), docs=terms.docs, root=terms.root) as graph:
-        return await Run(screen, graph, thread_id, terms, as_json=as_json).go({"objective": objective})
+    async with desk.open(terms.kit) as graph:
+        return await Run(desk.screen, graph, thread_id, terms, as_json=as_json).go({"objective": objective})
 
 
-async def resume(
-    screen: Screen, thread_id: str, docs: Path | None, root: Path | None, *, as_json: bool
-) -> ExitCode:
+async def resume(desk: Desk, thread_id: str, kit: Kit, more: Mapping[str, Any], *, as_json: bool) -> ExitCode:
     """Go on with a run that was stopped; ask, or say how to answer, if it waits for a person.
 
+    Args:
+        desk: where the person sits.
+        thread_id: of the run.
+        kit: other tools than it has been started with.
+        more: what `extend` adds to the limits of a run that has ended with gaps; empty = nothing.
+        as_json: whether events and output are printed as JSON.
+
     Raises:
-        NothingToResume: the thread does not exist, or its run has ended.
+        NothingToResume: the thread does not exist, or its run has ended. InputError: nothing can be added to it.
     """
-    async with _reopened(screen, thread_id, docs, root, as_json=as_json) as run:
+    async with _reopened(desk, thread_id, kit, as_json=as_json) as run:
+        if more:
+            await run.extend(more)
         before = await run.so_far()
-        if before.questions:
+        if before.outcome.questions:
             return await run.settle(before)
         return await run.go(None)
 
 
-async def answer(screen: Screen, thread_id: str, reply: Answer, *, as_json: bool) -> ExitCode:
+async def answer_plan(desk: Desk, thread_id: str, reply: Answer, *, as_json: bool) -> ExitCode:
     """Answer the plan that waits for approval, and go on.
 
     Raises:
         NothingToResume: no plan waits. InputError: the answer cannot be used; the plan still waits.
     """
-    async with _reopened(screen, thread_id, None, None, as_json=as_json) as run:
-        question = plan_question((await run.so_far()).questions)
+    async with _reopened(desk, thread_id, Kit(), as_json=as_json) as run:
+        question = plan_question((await run.so_far()).outcome.questions)
         if question is None:
             raise NothingToResume(
                 f"thread {thread_id} has no plan that waits for approval; planweave threads"
@@ -107,17 +77,26 @@ async def answer(screen: Screen, thread_id: str, reply: Answer, *, as_json: bool
         return await run.go(Command(resume={question.interrupt_id: reply}))
 
 
+async def answer(
+    desk: Desk, thread_id: str, words: Sequence[str], named: str | None, *, as_json: bool
+) -> ExitCode:
+    """Answer one question of a run, and go on; others still wait.
+
+    Raises:
+        NothingToResume: nothing is asked. InputError: the answer cannot be used; the question still waits.
+    """
+    say = desk.screen.say
+    async with _reopened(desk, thread_id, Kit(), as_json=as_json) as run:
+        question = chosen((await run.so_far()).outcome.questions, named, thread_id, say)
+        return await run.go(Command(resume={question.interrupt_id: read_answer(question, words, say)}))
+
+
 @asynccontextmanager
-async def _reopened(
-    screen: Screen, thread_id: str, docs: Path | None, root: Path | None, *, as_json: bool
-) -> AsyncGenerator["Run"]:
-    settings = load_settings()
-    async with open_graph(settings) as graph:
-        snapshot = await graph.aget_state(thread_config(thread_id))
-    stored = Terms.of(snapshot.metadata or {})
-    terms = replace(stored, docs=docs or stored.docs, root=root or stored.root)
-    async with open_graph(settings, docs=terms.docs, root=terms.root) as graph:
-        yield Run(screen, graph, thread_id, terms, as_json=as_json)
+async def _reopened(desk: Desk, thread_id: str, kit: Kit, *, as_json: bool) -> AsyncGenerator["Run"]:
+    async with desk.open() as graph:
+        terms = (await stored_terms(graph, thread_id)).with_kit(kit)
+    async with desk.open(terms.kit) as graph:
+        yield Run(desk.screen, graph, thread_id, terms, as_json=as_json)
 
 
 class Run:
@@ -129,20 +108,28 @@ class Run:
         self._screen, self._graph, self._thread, self._terms = screen, graph, thread_id, terms
         self._json = as_json
         self._ask = screen.can_ask and not as_json
-        self._board = Board()
+        limits = terms.context.limits if terms.context is not None else RunLimits()
+        self._board = Board(limits=limits)
         self._seconds = 0.0
 
-    async def so_far(self) -> Outcome:
+    async def extend(self, more: Mapping[str, Any]) -> None:
+        """Add to the limits of a run that has ended."""
+        await extend(self._graph, self._thread, **more)
+
+    async def so_far(self) -> Seen:
         """Return what the thread has come to, and show it from now on as done.
 
         Raises:
             NothingToResume: there is no such thread.
         """
-        found = await outcome(self._graph, self._thread)
+        seen = await look(self._graph, self._thread)
+        found = seen.outcome
         if not found.known:
             raise NothingToResume(self._screen.say("show.unknown", thread=one_line(self._thread)))
         self._board.seed(found.plan, found.evidence)
-        return found
+        self._board.spent_seconds = active_seconds(found.evidence, found.usage)
+        self._board.limits = seen.values.get("limits") if found.plan is not None else self._board.limits
+        return seen
 
     async def go(self, task: "TaskInput | Command[Any] | None") -> ExitCode:
         """Run until the end, or until a question that nobody here answers.
@@ -159,10 +146,10 @@ class Run:
             key = "run.stopped" if self._board.phase != "starting" else "run.stopped_early"
             self._screen.note(self._screen.say(key, thread=self._thread))
             return stopped.exit_code
-        found = await outcome(self._graph, self._thread)
+        seen = await look(self._graph, self._thread)
         if isinstance(task, Command) and not self._ask:
-            self._complain(found)
-        return await self.settle(found)
+            self._complain(seen.outcome)
+        return await self.settle(seen)
 
     def _complain(self, found: Outcome) -> None:
         refusals = [
@@ -172,21 +159,24 @@ class Run:
             self._print_output(found)
             raise InputError(self._screen.say("review.refused", error=one_line("; ".join(refusals), 2000)))
 
-    async def settle(self, found: Outcome) -> ExitCode:
-        """Show what the run has come to; put its question to the person, if there is one to ask."""
-        question = askable(found.questions)
-        if question is not None and self._ask:
+    async def settle(self, seen: Seen) -> ExitCode:
+        """Show what the run has come to; put its questions to the person, if there is one to ask."""
+        found = seen.outcome
+        questions = askable(found.questions)
+        if questions and self._ask:
+            asking = Asking(self._screen, recheck(self._graph, seen.values))
             try:
-                reply = ask(self._screen, question)
+                answers = ask_all(asking, questions)
             except KeyboardInterrupt:
                 self._screen.line()
                 self._tell_how_to_answer(found)
                 return ExitCode.INTERRUPTED
-            if reply is not None:
-                return await self.go(Command(resume={question.interrupt_id: reply}))
+            if answers is not None:
+                return await self.go(Command(resume=answers))
             self._screen.line(self._screen.say("review.left"))
-        elif question is not None and not self._json:
-            show(self._screen, question)
+        elif not self._json:
+            for question in questions:
+                show(self._screen, question)
         if found.questions:
             return self._leave_waiting(found)
         self._close(found)
@@ -213,7 +203,9 @@ class Run:
                         view.show(event)
         finally:
             view.stop()
-            self._seconds += time.monotonic() - began
+            seconds = time.monotonic() - began
+            self._seconds += seconds
+            self._board.spent_seconds += seconds
 
     def _events(self, task: "TaskInput | Command[Any] | None") -> AsyncGenerator[RunEvent]:
         terms = self._terms

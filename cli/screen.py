@@ -4,7 +4,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -64,6 +64,19 @@ class Screen:
         else:
             print(text, file=self.out.file)
 
+    def fields(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Print names and values: below each other in a terminal, "name: value" otherwise."""
+        if not self.terminal:
+            for name, value in rows:
+                self.line(self.say("field", name=name) + value)
+            return
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for name, value in rows:
+            grid.add_row(Text(name), Text(value))
+        self.out.print(grid)
+
     def note(self, text: str) -> None:
         """Print a line for the person on standard error."""
         self.err.print(Text(text), soft_wrap=True)
@@ -81,10 +94,25 @@ class Screen:
         """Print a tree; without a terminal no line is broken."""
         self.out.print(tree)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, cut_last: bool = False) -> None:
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        cut_last: bool = False,
+        numbers: Collection[int] = (),
+        wraps: Collection[int] = (),
+    ) -> None:
         """Print rows: a table in a terminal, tab-separated otherwise.
 
         The last column takes what room is left: what does not fit goes on below, or is cut with `cut_last`.
+
+        Args:
+            header: names of the columns.
+            rows: their cells.
+            cut_last: see above.
+            numbers: columns that stand to the right.
+            wraps: columns before the last one that may go on below, too.
         """
         cells = [[one_line(cell, 2000) for cell in row] for row in rows]
         if not self.terminal:
@@ -92,8 +120,13 @@ class Screen:
                 self.line("\t".join(row))
             return
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        for name in header[:-1]:
-            table.add_column(name, style="" if table.columns else "bold", no_wrap=True)
+        for place, name in enumerate(header[:-1]):
+            table.add_column(
+                name,
+                style="" if table.columns else "bold",
+                no_wrap=place not in wraps,
+                justify="right" if place in numbers else "left",
+            )
         table.add_column(header[-1], no_wrap=cut_last, overflow="ellipsis" if cut_last else "fold")
         for row in cells:
             table.add_row(*map(Text, row))

@@ -6,16 +6,19 @@ finish -> END
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from agents.calling import Asking
 from agents.checks import StepVerifier
-from agents.models import Models, ModelSettings
+from agents.models import Models, ModelSettings, Role
 from graph.locks import ThreadLocks
 from graph.routing import (
     route_approve,
@@ -106,7 +109,7 @@ def build_graph(
         SettingsError: a model cannot be used. ToolDefinitionError: a tool cannot be offered.
     """
     settings = settings or load_settings()
-    chosen = models or configured_models(settings)
+    chosen = with_fallbacks(models or configured_models(settings), settings)
     base = store if store is not None else InMemoryStore()
     kept = artifacts or MemoryArtifacts()
     whole = Parts(
@@ -138,14 +141,36 @@ def configured_models(settings: Settings) -> Models:
         from agents.offline import OfflineChatModel
 
         return Models.single(OfflineChatModel())
-    fallback = default or next(role for role in roles if role)
-    return Models(*(role or fallback for role in roles))
+    named = default or next(role for role in roles if role)
+    planner, worker, reviewer, writer = (role or named for role in roles)
+    return Models(planner, worker, reviewer, writer)
+
+
+def with_fallbacks(models: Models, settings: Settings) -> Models:
+    """Return the models with the settings' fallbacks for the roles that have none of their own."""
+    named: dict[Role, str | None] = {
+        "planner": settings.planner_fallback_model,
+        "worker": settings.worker_fallback_model,
+        "reviewer": settings.reviewer_fallback_model,
+        "writer": settings.writer_fallback_model,
+    }
+    found: dict[Role, BaseChatModel | str] = {}
+    for role, name in named.items():
+        model = models.fallbacks.get(role) or name or settings.fallback_model
+        if model:
+            found[role] = model
+    return replace(models, fallbacks=found)
 
 
 def model_settings(settings: Settings) -> ModelSettings:
     """Return how named models are reached."""
-    key = settings.openai_api_key
+    key, other_key = settings.openai_api_key, settings.fallback_api_key
     return ModelSettings(
+        asking=Asking(
+            settings.structured, settings.max_model_concurrency, settings.model_requests_per_minute
+        ),
+        fallback_base_url=settings.fallback_base_url,
+        fallback_api_key=other_key.get_secret_value() if other_key else None,
         base_url=settings.openai_base_url,
         api_key=key.get_secret_value() if key else None,
         max_tokens=settings.max_output_tokens,

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from agents.ladder import Structured
 from schemas.errors import SettingsError
 
 
@@ -49,6 +50,31 @@ class Settings(BaseSettings):
     worker_model: str | None = Field(default=None, description="Model of the worker role")
     reviewer_model: str | None = Field(default=None, description="Model of the reviewer role")
     writer_model: str | None = Field(default=None, description="Model of the writer role")
+    fallback_model: str | None = Field(
+        default=None, description="Model that takes over where a role's own cannot be reached"
+    )
+    planner_fallback_model: str | None = Field(default=None, description="The planner's fallback")
+    worker_fallback_model: str | None = Field(default=None, description="The worker's fallback")
+    reviewer_fallback_model: str | None = Field(default=None, description="The reviewer's fallback")
+    writer_fallback_model: str | None = Field(default=None, description="The writer's fallback")
+    fallback_base_url: str | None = Field(
+        default=None, description="Server of the fallback models; empty = OPENAI_BASE_URL"
+    )
+    fallback_api_key: SecretStr | None = Field(default=None, description="Key for the fallbacks' server")
+    structured: Structured = Field(
+        default="auto",
+        description="How a model is asked for plans, findings and reviews: auto, json_schema, tool or prompt; "
+        "planweave doctor says what to set",
+    )
+    max_model_concurrency: int = Field(
+        default=16, ge=1, description="Model requests to one endpoint at the same time"
+    )
+    model_requests_per_minute: int | None = Field(
+        default=None, ge=1, description="Model requests to one endpoint in any minute; empty = no bound"
+    )
+    prices: Path | None = Field(
+        default=None, description="YAML or JSON file of prices: then runs say what they have cost"
+    )
     openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_either("OPENAI_API_KEY"))] = None
     openai_base_url: Annotated[
         str | None, Field(validation_alias=_either("OPENAI_BASE_URL", "OPENAI_API_BASE"))

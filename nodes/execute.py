@@ -32,7 +32,7 @@ SCRATCHPAD = "__pregel_scratchpad"
 def make_execute(parts: Parts) -> LaneNode:
     """Return the node. At most limits.max_parallel_steps of a thread are at work; a step's clock starts then."""
     workers = WorkerParts(
-        Crew(parts.models.worker, parts.registry, parts.artifacts),
+        Crew(parts.models.role("worker"), parts.registry, parts.artifacts),
         parts.registry,
         parts.artifacts,
         parts.verify_step,

@@ -1,14 +1,16 @@
 """One call of a planning, replanning or reviewing model: the schema, the retries, and what it cost."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
 from agents.failures import model_error_type, one_line
+from agents.models import Role
 from agents.structured import Schema, Spent, ask
 from nodes.parts import Parts
 from schemas.errors import AnswerInvalid, AnswerRefused
@@ -18,6 +20,13 @@ from schemas.state import StopReason
 
 T = TypeVar("T")
 MIN_SECONDS = 30.0
+MODEL_OF: dict[str, Role] = {
+    "planner": "planner",
+    "replanner": "planner",
+    "reviewer": "reviewer",
+    "critic": "reviewer",
+}
+_OPENING = re.compile(r'\{"role": "([a-z]{1,20})"')
 
 
 @dataclass(frozen=True)
@@ -55,14 +64,17 @@ async def ask_role(
     end still gets MIN_SECONDS to conclude.
     """
     began = parts.clock()
-    spent = Spent()
+    name = name_in(messages)
+    spent = Spent(name)
+    # The replanner is the planner's model, the critic the reviewer's.
+    role = replace(parts.models.role(MODEL_OF.get(name, "planner")), model=model)
 
     def left() -> float:
         return seconds - (parts.clock() - began)
 
     try:
         async with asyncio.timeout(max(MIN_SECONDS, seconds)):
-            value = await ask(model, schema, messages, spent, left)
+            value = await ask(role, schema, messages, spent, left)
     except AnswerRefused as error:
         return _failed(spent, parts.clock() - began, "refused", str(error))
     except Exception as error:  # noqa: BLE001 - a model's failure ends the run in order, never by a crash
@@ -71,6 +83,12 @@ async def ask_role(
             spent, parts.clock() - began, model_error_type(error), one_line(error, 2000), invalid=invalid
         )
     return RoleAnswer(value, spent.usage + Usage(seconds=parts.clock() - began))
+
+
+def name_in(messages: Sequence[AnyMessage]) -> str:
+    """Return the role that a request names in its brief: what the call costs is counted under it."""
+    found = (_OPENING.match(message.text) for message in messages if isinstance(message, HumanMessage))
+    return next((match[1] for match in found if match), "other")
 
 
 def _failed(

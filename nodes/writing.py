@@ -124,11 +124,11 @@ async def ask_writer(parts: Parts, state: TaskState, brief: dict[str, Any]) -> t
     """Return the writer's text, or "" and why there is none; and what it cost."""
     messages = request("writer", brief, state["limits"].max_request_chars)
     began = parts.clock()
-    spent = Spent()
+    spent = Spent("writer")
     text = note = ""
     try:
         async with asyncio.timeout(WRITE_SECONDS):
-            message = await answered(parts.models.writer, messages, spent, lambda: MIN_SECONDS)
+            message = await answered(parts.models.role("writer"), messages, spent, lambda: MIN_SECONDS)
         raise_refusal(message)
         text = message.text.strip()
     except UNREADABLE:

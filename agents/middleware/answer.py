@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from agents.failures import ModelCallFailed, one_line
-from agents.middleware.at_work import at_work
+from agents.middleware.at_work import StepAtWork, at_work
 from agents.retrying import with_retries
 from agents.structured import MAX_ATTEMPTS, UNREADABLE, is_truncated, json_objects, raise_refusal, usage_of
 from schemas.errors import AnswerInvalid, LimitReached, PlanweaveError
@@ -23,6 +23,11 @@ from schemas.evidence import Finding, Usage
 from schemas.plan import validation_lines
 
 NUDGE = "planweave_nudge"
+NUDGE_TEXT = (
+    "Answer with one Finding now: call the tool Finding, or write it as one JSON object: "
+    '{"summary": "...", "source_ids": ["..."], "criteria": [{"criterion": "...", "met": true, "reason": "..."}], '
+    '"missing": []}'
+)
 
 
 class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -40,6 +45,7 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         step = at_work()
         if not step.spent.model_calls:
             step.spent = usage_in(request.messages)  # after a crash: what the interrupted run has spent
+        _bind_tokens(step)
         try:
             response = await self._call(request, handler)
         except (GraphBubbleUp, PlanweaveError):
@@ -49,7 +55,7 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         message = _answer_of(response)
         if message is None:
             return response
-        step.spent = step.spent + usage_of(message)
+        step.spent = step.spent + usage_of(message, "worker")
         raise_refusal(message)
         if response.structured_response is None and not message.tool_calls:
             finding = next(iter(_findings(message.text)), None)
@@ -65,23 +71,25 @@ class FindingAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         problem = ""
         for _ in range(MAX_ATTEMPTS):
             try:
-                return await with_retries(lambda: self._once(request, handler), at_work().seconds_left)
+                return await self._by_first_or_fallback(request, handler)
             except UNREADABLE as error:
                 problem = f"the server's answer could not be read ({one_line(error, 200)})"
         raise AnswerInvalid("Finding", [problem])
 
-    async def _once(
+    async def _by_first_or_fallback(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        try:
-            return await handler(request)
-        except LimitReached:
-            raise
-        except BaseException:  # also where time has run out: the request was made, and counts
-            at_work().spent += Usage(model_calls=1)
-            raise
+        step = at_work()
+        while True:
+            try:
+                return await with_retries(lambda: handler(request), step.seconds_left)
+            except (GraphBubbleUp, PlanweaveError):
+                raise
+            except Exception as error:
+                if not step.taken_over(error):
+                    raise
 
 
 def next_turn(messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
@@ -95,6 +103,15 @@ def next_turn(messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
     if nudged and not json_objects(last.text):
         return None  # asked once in vain: prose again ends the step
     return {"messages": [HumanMessage(_nudge(last), name=NUDGE)], "jump_to": "model"}
+
+
+def _bind_tokens(step: StepAtWork) -> None:
+    """Let one request through where the step's tokens are spent, to conclude; no further one."""
+    if step.max_tokens is None or step.spent.tokens < step.max_tokens:
+        return
+    if step.concluding:
+        raise LimitReached("max_tokens", step.max_tokens)
+    step.concluding = True
 
 
 def _answer_of(response: ModelResponse[Any]) -> AIMessage | None:
@@ -119,7 +136,7 @@ def _nudge(message: AIMessage) -> str:
             Finding.model_validate(candidate)
         except ValidationError as error:
             return "This is not a valid Finding: " + "; ".join(validation_lines(error)[:10])
-    return "Answer with one Finding now: summary, source_ids, criteria, missing."
+    return NUDGE_TEXT
 
 
 def failed_answers(messages: Sequence[BaseMessage]) -> int:
@@ -133,5 +150,5 @@ def usage_in(messages: list[AnyMessage]) -> Usage:
     total = Usage()
     for message in messages:
         if isinstance(message, AIMessage):
-            total = total + usage_of(cast("AIMessage", message))
+            total = total + usage_of(cast("AIMessage", message), "worker")
     return total

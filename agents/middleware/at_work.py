@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import BaseModel
 
+from agents.calling import RoleModel
 from agents.ledger import StepLedger
 from agents.middleware.approval import Approvals
 from schemas.evidence import Source, Usage
@@ -33,6 +35,8 @@ class StepAtWork:
         known_texts: gives what may name web addresses: the objective, and results of this step and its dependencies.
         spent: model calls and tokens of the step so far.
         requests: model requests made in this process; those that raised have left no message.
+        role, model: the worker's models, and the one in use, from the first request on.
+        concluding: the request that max_tokens leaves has been made.
     """
 
     ledger: StepLedger
@@ -49,6 +53,21 @@ class StepAtWork:
     known_texts: Callable[[], Awaitable[list[str]]]
     spent: Usage = field(default_factory=Usage)
     requests: int = 0
+    role: RoleModel | None = None
+    model: BaseChatModel | None = None
+    concluding: bool = False
+
+    def model_of(self, role: RoleModel) -> BaseChatModel:
+        """Return the model that the step's next request goes to."""
+        self.role = role
+        self.model = self.model or role.first
+        return self.model
+
+    def taken_over(self, error: Exception) -> bool:
+        """Return whether the fallback takes over after an error, for the rest of the step."""
+        after = self.role.next_after(self.model, error) if self.role and self.model else None
+        self.model = after or self.model
+        return after is not None
 
 
 AT_WORK: ContextVar[StepAtWork] = ContextVar("planweave_step_at_work")

@@ -299,3 +299,10 @@ def test_a_hole_unnamed_by_the_lying_worker_is_a_fault() -> None:
         honesty.Outcome(hidden=1),
     ):
         assert honesty.faults("embedded", fault)
+
+
+def test_honesty_that_finds_nothing_is_a_fault() -> None:
+    silent = honesty.Outcome(facts=10, facts_recalled=4)
+    assert honesty.faults("embedded", silent)
+    assert not honesty.faults("lying worker", silent)  # whose lies hide the facts
+    assert not honesty.faults("embedded", honesty.Outcome(facts=10, facts_recalled=5))

@@ -28,7 +28,10 @@ def test_language_and_debug_are_known_before_anything_is_parsed() -> None:
 
 
 def test_limits_reach_the_context_and_only_those_given() -> None:
-    context = context_of("first", "react", {"--max-tool-calls": 3, "--deadline": 1.5, "--max-replans": None})
+    context = context_of(
+        {"review_plan": "first", "mode": "react"},
+        {"--max-tool-calls": 3, "--deadline": 1.5, "--max-replans": None},
+    )
     assert context.review_plan == "first"
     assert context.mode == "react"
     assert context.limits.total_tool_budget == 3
@@ -38,4 +41,4 @@ def test_limits_reach_the_context_and_only_those_given() -> None:
 
 def test_every_value_out_of_range_is_named_by_its_option() -> None:
     with pytest.raises(InputError, match=r"--max-tool-calls.*; .*--max-parallel"):
-        context_of("never", "auto", {"--max-tool-calls": -1, "--max-parallel": 65, "--max-steps": 5})
+        context_of({}, {"--max-tool-calls": -1, "--max-parallel": 65, "--max-steps": 5})

@@ -213,7 +213,7 @@ def test_review_without_a_terminal_pauses_says_how_to_answer_and_exits_5(
 ) -> None:
     code, out, _ = here("run", "x", "--thread", "t", "--review-plan", **endpoint.environment)
     assert code == 5
-    assert "Plan 1: 2 steps in 2 waves" in out
+    assert "Plan 1 by the planner: 2 steps in 2 waves" in out
     for command in ("approve", "edit", "revise", "cancel"):
         assert f"planweave {command} t" in out
     assert endpoint.steps_asked() == []

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.review import plan_yaml, read_plan
+from cli.plan_text import plan_yaml, read_plan
 from schemas.errors import InputError
 from schemas.plan import Plan, parse_draft
 from tests.cli.endpoint import step

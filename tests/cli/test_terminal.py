@@ -98,7 +98,7 @@ def test_the_end_is_the_table_the_answer_and_one_line(env: dict[str, str], termi
     assert "http://e.test" in end
     assert end.splitlines()[-1].startswith("completed (approved)")
     table = text[: text.rindex("Findings")]
-    assert re.search(r"passed +last +", table[table.rindex("last activity") :])
+    assert re.search(r"passed +└ last +|passed +└ last|passed +\S* *last +", table[table.rindex("last activity") :])
 
 
 def test_a_terminal_without_a_cursor_gets_plain_lines(env: dict[str, str], terminal: Spawn) -> None:
@@ -113,15 +113,15 @@ def test_reviewing_the_plan_anything_unclear_asks_again(env: dict[str, str], ter
     with Endpoint(PLAN) as endpoint:
         env |= endpoint.environment
         child = terminal("run", "x", "--thread", "t", "--review-plan")
-        child.expect("Plan 1: 3 steps in 3 waves")
+        child.expect("Plan 1 by the planner: 3 steps in 3 waves")
         child.expect("Run this plan")
         child.sendline("not yet")
-        child.expect("Please answer")
+        child.expect("Please answer with Enter")
         child.expect("Run this plan")
         child.sendline("r")
         child.expect("What should change")
         child.sendline("少一点")
-        child.expect("Plan 2: 3 steps")
+        child.expect("Plan 2 by the planner: 3 steps")
         child.expect("Run this plan")
         assert endpoint.steps_asked() == []
         child.sendline("")

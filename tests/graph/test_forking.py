@@ -165,10 +165,9 @@ async def test_neither_an_unknown_checkpoint_nor_a_thread_in_use_can_be_taken(wh
     await b.run()
     with pytest.raises(InputError, match="no checkpoint"):
         await fork(b.graph, "t1", "1ef00000-0000-6000-8000-000000000000", to="t2")
+    await fork(b.graph, "t1", await head(b), to="t2")
     with pytest.raises(InputError, match="exists"):
-        await fork(b.graph, "t1", await head(b), to="t1-copy") and await fork(
-            b.graph, "t1", await head(b), to="t1-copy"
-        )
+        await fork(b.graph, "t1", await head(b), to="t2")
 
 
 @pytest.mark.parametrize("raw", [None, [], "x", {"stps": []}, {"evidence": [{"step_id": "a", "attempt": 3}]}])

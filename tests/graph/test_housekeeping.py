@@ -26,13 +26,10 @@ PLAN = (step("a"), step("b", "a"))
 
 
 def roles(runs: int = 1) -> Any:
-    worker = ScriptedModel(
-        by_step={i: [look(query=f"{i}{n}") for n in range(1)] + [finding(i, "s1")] for i in "ab"}
-    )
-    for i in "ab":
-        worker.by_step[i] = [
-            answer for n in range(runs) for answer in (look(query=f"{i}{n}"), finding(i, "s1"))
-        ]
+    answers = {
+        i: [answer for n in range(runs) for answer in (look(query=f"{i}{n}"), finding(i, "s1"))] for i in "ab"
+    }
+    worker = ScriptedModel(by_step=answers)
     planner = ScriptedModel(answers=[plan(*PLAN) for _ in range(runs)])
     return models(planner, worker, ScriptedModel(always=review()), ScriptedModel(always=finding("x")))
 

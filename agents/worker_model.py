@@ -1,0 +1,110 @@
+"""The worker's model as LangChain's agent uses it: its tools bound in the way that the server takes."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import ValidationError
+
+from agents.calling import Line, RoleModel
+from agents.endpoints import Method, model_name
+from agents.ladder import Ladder, MethodRefused, with_schema
+from agents.lean_schema import lean
+from agents.middleware.at_work import at_work
+from agents.spoken import sound
+from schemas.evidence import Finding, Usage
+
+FINDING = "Finding"
+_DEFINITION = lean(Finding.model_json_schema())
+_CHOICES: dict[Method, str] = {"named": FINDING, "required": "any", "auto": "auto"}
+
+
+def _unused(**fields: Any) -> str:
+    raise NotImplementedError("the answer's schema is no tool that runs")
+
+
+# By name and arguments the same tool as LangChain's; its schema is one that every server takes.
+_FINDING_TOOL = StructuredTool.from_function(
+    _unused, name=FINDING, description=str(_DEFINITION["description"]), args_schema=_DEFINITION
+)
+
+
+class WorkerModel:
+    """Stands where the agent expects a chat model, and asks the step's model, or its fallback."""
+
+    def __init__(self, role: RoleModel) -> None:
+        self._role = role
+
+    def bind_tools(self, tools: Sequence[BaseTool], **kwargs: Any) -> Runnable[Any, Any]:
+        """Return what answers a request with these tools; how the tools are forced is decided here, not by the caller."""
+        kwargs.pop("tool_choice", None)
+
+        async def answer(request: list[AnyMessage]) -> AIMessage:
+            return await self._answer(list(tools), request, kwargs)
+
+        return cast("Runnable[Any, Any]", RunnableLambda(answer))
+
+    async def _answer(
+        self, tools: list[BaseTool], request: list[AnyMessage], settings: dict[str, Any]
+    ) -> AIMessage:
+        model = at_work().model_of(self._role)
+        line = Line(model, self._role.asking, _count_failed)
+        real = [tool for tool in tools if tool.name != FINDING]
+        ladder = Ladder(model, self._role.asking.structured, with_tools=bool(real))
+        if not real and any(isinstance(m, AIMessage) and not m.tool_calls for m in request):
+            ladder.missed(ladder.method)  # asked before, it answered in prose
+        while True:
+            method = ladder.method
+            try:
+                bound, sent = self._bound(model, method, real, request, settings)
+            except NotImplementedError:
+                ladder.not_offered(method)
+                continue
+            try:
+                message = await line.ask_once(bound, sent, partial(ladder.refused, method))
+            except MethodRefused:
+                continue
+            message = sound(message, [tool.name for tool in tools])
+            return message.model_copy(update={"tool_calls": _one_finding(message)})
+
+    def _bound(
+        self,
+        model: BaseChatModel,
+        method: Method,
+        real: Sequence[BaseTool],
+        request: list[AnyMessage],
+        settings: dict[str, Any],
+    ) -> tuple[Runnable[Any, Any], Sequence[AnyMessage]]:
+        if method == "text":
+            return model, with_schema(request, FINDING, _DEFINITION)
+        if method == "json_schema":
+            definition = {"title": FINDING, **_DEFINITION}
+            structured = model.with_structured_output(definition, method="json_schema", include_raw=True)
+            return structured, request
+        return model.bind_tools([*real, _FINDING_TOOL], tool_choice=_CHOICES[method], **settings), request
+
+
+def _count_failed(model: BaseChatModel) -> None:
+    step = at_work()
+    step.spent = step.spent + Usage.of_call("worker", model_name(model))
+
+
+def _one_finding(message: AIMessage) -> list[Any]:
+    """Return the message's calls with one Finding at most: the first that is valid, else the last."""
+    findings = [call for call in message.tool_calls if call["name"] == FINDING]
+    if len(findings) < 2:
+        return message.tool_calls
+    kept = next((call for call in findings if _is_valid(call["args"])), findings[-1])
+    return [call for call in message.tool_calls if call["name"] != FINDING or call is kept]
+
+
+def _is_valid(args: Any) -> bool:
+    try:
+        Finding.model_validate(args)
+    except ValidationError:
+        return False
+    return True
