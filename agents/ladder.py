@@ -81,13 +81,17 @@ class Ladder:
 
     def missed(self, method: Method) -> None:
         """Note that an answer had nothing of the asked kind: the next request of this ladder goes another way."""
-        if method != "text":
-            self._passed.add(method)
-            self._known.missed[method] += 1
+        if method == "text":
+            return
+        # Who was forced to call and did not, will not for another word.
+        for one in _TOOL_METHODS if method in _TOOL_METHODS else (method,):
+            self._passed.add(one)
+            self._known.missed[one] += 1
 
     def worked(self, method: Method) -> None:
         """Note that this way gave a valid answer."""
-        self._known.missed[method] = 0
+        for one in _TOOL_METHODS if method in _TOOL_METHODS else (method,):
+            self._known.missed[one] = 0
 
 
 def order_of(structured: Structured, profile: Any, *, with_tools: bool = False) -> tuple[Method, ...]:

@@ -14,7 +14,11 @@ FIRST_DELAY = 0.5
 MAX_DELAY = 120.0
 
 
-async def with_retries(call: Callable[[], Awaitable[T]], seconds_left: Callable[[], float]) -> T:
+async def with_retries(
+    call: Callable[[], Awaitable[T]],
+    seconds_left: Callable[[], float],
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
     """Await `call()`; on a transient error wait (0.5 s, then 1 s, or what Retry-After says) and try again, at most twice.
 
     A wait that would use more than half of the time left, or that is longer than MAX_DELAY, is not begun: the error is
@@ -29,7 +33,7 @@ async def with_retries(call: Callable[[], Awaitable[T]], seconds_left: Callable[
             delay = max(FIRST_DELAY * 2**attempt, retry_after(error))
             if delay > min(seconds_left() / 2, MAX_DELAY):
                 raise
-        await asyncio.sleep(delay)
+        await pause(delay)
     raise AssertionError("unreachable")
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from cli.editor import Draft
 from cli.plan_text import yaml_text
-from cli.printable import clean, one_line
+from cli.printable import one_line, visible
 from cli.review import Answer, show_error
 from cli.screen import Screen, typed_line
 from schemas.events import Paused
@@ -28,7 +28,7 @@ def show_call(screen: Screen, question: Paused, *, whole: bool = False) -> None:
     text = arguments_text(arguments_of(value))
     shown = text if whole else shortened(text)
     for line in shown.splitlines():
-        screen.line("    " + line)
+        screen.line("    " + line, exact=True)
     if len(shown) < len(text):
         screen.line("    " + say("approval.more", count=len(text) - len(shown)), "dim")
 
@@ -41,7 +41,7 @@ def arguments_of(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
     """Return arguments as YAML that cannot steer a terminal."""
-    return clean(yaml_text(arguments)).rstrip("\n") if arguments else "{}"
+    return yaml_text(visible(arguments)).rstrip("\n") if arguments else "{}"
 
 
 def shortened(text: str) -> str:

@@ -98,6 +98,11 @@ class Board:
         return sum(row.state not in _OPEN for row in self.rows.values())
 
     @property
+    def at_work(self) -> bool:
+        """Whether a step is at work, or soon will be."""
+        return any(row.state in _AT_WORK for row in self.rows.values())
+
+    @property
     def tool_calls(self) -> int:
         """How many tool runs the steps on the board have used."""
         return sum(row.used + row.earlier for row in self.rows.values())
@@ -215,11 +220,13 @@ class Board:
 
     @apply.register
     def _(self, event: Paused) -> None:
-        self.phase = "waiting"
         if event.question.get("kind") == "tool_approval":
             row = self.row(str(event.question.get("step_id")))
-            row.state, row.tools = "asking", 0
+            # Its time stands still while it waits for a person.
+            row.state, row.tools, row.seconds = "asking", 0, row.elapsed(event.at)
             row.activity = one_line(str(event.question.get("tool")), 60)
+        # Other steps may go on meanwhile.
+        self.phase = "working" if self.at_work else "waiting"
 
     @apply.register
     def _(self, event: AnswerText) -> None:

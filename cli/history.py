@@ -154,11 +154,12 @@ def _ending(before: Mapping[str, Any], after: Mapping[str, Any], say: Texts) -> 
 
 
 def _evidence(before: Sequence[Evidence], after: Sequence[Evidence], say: Texts) -> list[str]:
-    words: list[str] = []
+    states: dict[str, list[str]] = {}
     for record in after:
         if record not in before:
             state = "skipped" if record.skipped_because else "passed" if record.passed else "failed"
-            words.append(f"{record.step_id} {say(f'state.{state}')}")
+            states.setdefault(state, []).append(record.step_id)
+    words = [say("field", name=say(f"state.{state}")) + ", ".join(ids) for state, ids in states.items()]
     there = {record.step_id for record in after}
     gone = dict.fromkeys(record.step_id for record in before if record.step_id not in there)
     if gone:

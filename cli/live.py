@@ -36,7 +36,7 @@ _WIDE = 110
 _INDENT = 2
 # Deeper steps stand no further in: the column is needed for their names.
 _DEEPEST = 6
-_BAR_CELLS = 16
+_BAR_CELLS, _LEAST_BAR_CELLS = 16, 6
 # Which rows give way first when the terminal is too low for all.
 _LEAST_WANTED = ("passed", "waiting", "skipped", "failed", "ready", "stopped", "running", "asking")
 
@@ -116,7 +116,7 @@ class LiveView:
     def _caption(self) -> str:
         board, say = self._board, self._say
         phase = say("answer.writing") if board.answer_chars else say(f"phase.{board.phase}")
-        left = seconds_to_go(board, datetime.now(UTC)) if board.phase == "working" else None
+        left = seconds_to_go(board, datetime.now(UTC)) if board.at_work else None
         return say(
             "caption",
             phase=phase,
@@ -143,13 +143,13 @@ def budget_line(board: Board, say: Texts, seconds: float, width: int) -> Text:
         ("budget.seconds", int(seconds), int(board.limits.deadline_seconds)),
     )
     line = Text(no_wrap=True, overflow="ellipsis")
+    # Beside the bars stand about 50 cells of words.
+    cells = min(_BAR_CELLS, (width - 50) // len(parts))
     for key, used, allowed in parts:
         share = min(1.0, used / allowed) if allowed else 1.0
-        if width >= 60 + 4 * _BAR_CELLS // 3:
-            full = round(share * _BAR_CELLS)
-            line.append("━" * full, "red" if share >= 0.9 else "cyan").append(
-                "─" * (_BAR_CELLS - full), "dim"
-            )
+        if cells >= _LEAST_BAR_CELLS:
+            full = round(share * cells)
+            line.append("━" * full, "red" if share >= 0.9 else "cyan").append("─" * (cells - full), "dim")
             line.append(" ")
         line.append(say(key, used=used, allowed=allowed) + "   ", "dim")
     return line

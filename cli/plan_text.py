@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import yaml
 
-from cli.printable import clean, one_line
+from cli.printable import BIDI, one_line
 from schemas.errors import InputError
 from schemas.plan import Plan, PlanDraft
 
@@ -22,8 +22,10 @@ def plan_yaml(plan: Mapping[str, Any]) -> str:
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:
-    """Return JSON values as YAML, in their order, fit to print and to edit."""
-    return clean(yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_WIDTH))
+    """Return JSON values as YAML, in their order, fit to print and to edit: it reads back as exactly the same."""
+    text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_WIDTH)
+    # YAML escapes control characters itself, but not the marks that reorder what is read.
+    return BIDI.sub(lambda mark: f"\\u{ord(mark[0]):04X}", text)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -31,7 +33,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+    style = '"' if BIDI.search(value) else "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(str, _text)

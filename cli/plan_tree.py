@@ -55,18 +55,10 @@ def _tree(
 
 
 def _details(step: Mapping[str, Any], say: Texts) -> list[str]:
-    tools: list[str] | None = step.get("tools")
-    names = say("detail.any") if tools is None else ", ".join(one_line(str(name), 64) for name in tools)
-    limits = say(
-        "detail.limits",
-        tools=names or say("detail.none"),
-        budget=step.get("tool_budget", 0) if tools != [] else 0,
-        seconds=f"{step.get('timeout_seconds', 0):g}",
-    )
     policy = str(step.get("on_failure", "replan"))
     lines = [say("detail.criterion", text=one_line(str(c), 500)) for c in step.get("success_criteria") or ()]
     lines += [say("detail.check", text=one_line(json_line(check), 300)) for check in step.get("checks") or ()]
-    lines.append(limits)
+    lines.append(_limits(step, say))
     if step.get("optional"):
         lines.append(say("detail.optional"))
     if policy != "replan":
@@ -74,6 +66,15 @@ def _details(step: Mapping[str, Any], say: Texts) -> list[str]:
     if step.get("replaces"):
         lines.append(say("plans.replaces", step=one_line(str(step["replaces"]), 64)))
     return lines
+
+
+def _limits(step: Mapping[str, Any], say: Texts) -> str:
+    tools: list[str] | None = step.get("tools")
+    budget, seconds = step.get("tool_budget", 0), f"{step.get('timeout_seconds', 0):g}"
+    if tools == [] or not budget:
+        return say("detail.none", seconds=seconds)
+    names = say("detail.any") if tools is None else ", ".join(one_line(str(name), 64) for name in tools)
+    return say("detail.limits", tools=names, budget=budget, seconds=seconds)
 
 
 def _parent(step: Mapping[str, Any]) -> str | None:

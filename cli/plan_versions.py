@@ -21,6 +21,9 @@ _MARKS: dict[ChangeKind, tuple[str, str]] = {
 }
 
 
+_ID_CELLS = 32
+
+
 @dataclass(frozen=True)
 class StepChange:
     """What became of one step.
@@ -107,28 +110,32 @@ def print_versions(screen: Screen, plans: Sequence[Plan]) -> None:
 
 def _print_changes(screen: Screen, found: Sequence[StepChange]) -> None:
     kept = [change.step.id for change in found if change.kind == "kept"]
+    rows: list[tuple[Text, Text, Text]] = []
     for change in found:
         if change.kind != "kept":
             mark, style = _MARKS[change.kind]
-            text = f"  {mark} {one_line(change.step.id, 64)}  {_words(change, screen.say)}"
-            screen.out.print(Text(text, style), soft_wrap=True)
+            name = Text(one_line(change.step.id, _ID_CELLS), style)
+            rows.append((Text(f"  {mark}", style), name, Text("\n".join(_words(change, screen.say)))))
     if kept:
         mark, style = _MARKS["kept"]
-        screen.line(f"  {mark} " + screen.say("plans.kept", steps=", ".join(kept)), style)
+        rows.append(
+            (Text(f"  {mark}", style), Text(screen.say("plans.kept"), style), Text(", ".join(kept), style))
+        )
+    screen.grid(rows)
 
 
-def _words(change: StepChange, say: Texts) -> str:
+def _words(change: StepChange, say: Texts) -> list[str]:
     step = change.step
     needs, before = (", ".join(names) or say("plans.nothing") for names in (step.depends_on, change.before))
     match change.kind:
         case "added":
-            replaces = say("plans.replaces", step=step.replaces) if step.replaces else ""
-            after = say("show.after", steps=needs) if step.depends_on else ""
-            return "  ".join(part for part in (one_line(step.task, 200), replaces, after) if part)
+            replaces = [say("plans.replaces", step=step.replaces)] if step.replaces else []
+            after = [say("show.after", steps=needs)] if step.depends_on else []
+            return [one_line(step.task, 300), *replaces, *after]
         case "dropped":
             by = ", ".join(change.replaced_by)
-            return say("plans.replaced_by", steps=by) if by else say("plans.dropped")
+            return [say("plans.replaced_by", steps=by) if by else say("plans.dropped")]
         case "carried":
-            return say("plans.carried", needs=needs, before=before)
+            return [say("plans.carried", needs=needs, before=before)]
         case _:
-            return say("plans.changed", fields=", ".join(change.fields))
+            return [say("plans.changed", fields=", ".join(change.fields))]

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from typing import Any
+from typing import Any, cast
 
 # Whole escape sequences first, so that no "[31m" is left over: CSI, OSC, DCS and kin, then the two-byte ones.
 _ESCAPES = re.compile(
@@ -14,8 +14,9 @@ _ESCAPES = re.compile(
 )
 _LINE_ENDS = re.compile(r"\r\n?|\u2028|\u2029|\x85|\x0b|\x0c")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_PICTURED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
-_BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Besides the controls: line ends that str.splitlines() knows, and marks that reorder text on a terminal.
 _JSON_ESCAPED = re.compile(
     r"[\x7f-\x9f\u2028\u2029\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -31,7 +32,23 @@ def clean(text: str) -> str:
     text = _LINE_ENDS.sub("\n", text)
     text = _CONTROLS.sub("", text)
     text = _SURROGATES.sub("\ufffd", text)
-    return _BIDI.sub(lambda mark: f"<U+{ord(mark[0]):04X}>", text)
+    return BIDI.sub(lambda mark: f"<U+{ord(mark[0]):04X}>", text)
+
+
+def visible(value: Any) -> Any:
+    """Return JSON values whose texts show their control characters as pictures, so that nobody agrees to what is not seen."""
+    if isinstance(value, dict):
+        return {visible(key): visible(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [visible(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, str):
+        return value
+    return clean(_PICTURED.sub(lambda char: _picture(ord(char[0])), value))
+
+
+def _picture(code: int) -> str:
+    # The block "Control Pictures" has one for each of the first 32 and for DEL.
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
 def one_line(text: str, limit: int = 200) -> str:

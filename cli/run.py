@@ -111,6 +111,7 @@ class Run:
         limits = terms.context.limits if terms.context is not None else RunLimits()
         self._board = Board(limits=limits)
         self._seconds = 0.0
+        self._told = False
 
     async def extend(self, more: Mapping[str, Any]) -> None:
         """Add to the limits of a run that has ended."""
@@ -137,8 +138,7 @@ class Run:
         Raises:
             InputError: `task` is an answer that was not taken.
         """
-        if self._graph.offline:
-            self._screen.note(self._screen.say("run.offline"))
+        self._tell_of_the_embedded_model()
         try:
             await self._follow(task)
         except Stopped as stopped:
@@ -150,6 +150,11 @@ class Run:
         if isinstance(task, Command) and not self._ask:
             self._complain(seen.outcome)
         return await self.settle(seen)
+
+    def _tell_of_the_embedded_model(self) -> None:
+        if self._graph.offline and not self._told:
+            self._screen.note(self._screen.say("run.offline"))
+        self._told = True
 
     def _complain(self, found: Outcome) -> None:
         refusals = [

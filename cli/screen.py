@@ -57,29 +57,38 @@ class Screen:
         terminal = out.is_terminal and not out.is_dumb_terminal
         return cls(say, out, _console(sys.stderr), terminal, out.is_terminal and _someone_types(), debug)
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """Print text as it is, wrapped by the terminal alone; without a terminal, tabs stay tabs."""
+    def line(self, text: str = "", style: str = "", *, exact: bool = False) -> None:
+        """Print text, in a terminal wrapped at words; `exact`: by the terminal alone, so that it can be copied."""
         if self.terminal:
-            self.out.print(Text(text, style), soft_wrap=True)
+            self.out.print(Text(text, style), soft_wrap=exact)
         else:
             print(text, file=self.out.file)
 
     def fields(self, rows: Sequence[tuple[str, str]]) -> None:
         """Print names and values: below each other in a terminal, "name: value" otherwise."""
+        if self.terminal:
+            self.grid([(Text(name, "bold"), Text(value)) for name, value in rows])
+            return
+        for name, value in rows:
+            self.line(self.say("field", name=name) + value)
+
+    def grid(self, rows: Sequence[Sequence[Text]]) -> None:
+        """Print rows whose columns stand below each other; without a terminal, one line for each."""
         if not self.terminal:
-            for name, value in rows:
-                self.line(self.say("field", name=name) + value)
+            for row in rows:
+                self.line("  ".join(" ".join(cell.plain.split("\n")) for cell in row if cell))
             return
         grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(no_wrap=True, style="bold")
-        grid.add_column(overflow="fold")
-        for name, value in rows:
-            grid.add_row(Text(name), Text(value))
+        last = max(map(len, rows), default=0) - 1
+        for place in range(last + 1):
+            grid.add_column(no_wrap=place < last, overflow="fold" if place == last else "ellipsis")
+        for row in rows:
+            grid.add_row(*row)
         self.out.print(grid)
 
     def note(self, text: str) -> None:
         """Print a line for the person on standard error."""
-        self.err.print(Text(text), soft_wrap=True)
+        self.err.print(Text(text))
 
     def markdown(self, text: str) -> None:
         """Print Markdown: laid out in a terminal, as it is otherwise."""

@@ -47,7 +47,7 @@ async def show(desk: Desk, thread_id: str, part: Part, *, evidence: bool, as_jso
     elif as_json:
         screen.line(json_line(found.plan.model_dump(mode="json")))
     else:
-        screen.line(plan_yaml(found.plan.model_dump(mode="json")).rstrip("\n"))
+        screen.line(plan_yaml(found.plan.model_dump(mode="json")).rstrip("\n"), exact=True)
     return ExitCode.COMPLETED
 
 

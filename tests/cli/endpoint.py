@@ -12,7 +12,8 @@ Reply = str | tuple[str, dict[str, Any]]
 
 
 class Endpoint:
-    """Replies are text, or (tool name, arguments). `requests` holds the briefs in the order of arrival.
+    """Replies are text, or (tool name, arguments). `requests` holds the briefs in the order of arrival, with the number
+    of answers that the conversation holds before as `turns`.
 
     A step or role named in `held` is not answered until `release()`; `reached` tells that such a request has come.
     """
@@ -95,7 +96,8 @@ def _brief(messages: list[dict[str, Any]]) -> Brief:
     for message in messages:
         if message["role"] == "user":
             try:
-                return json.loads(message["content"])
+                turns = sum(other["role"] == "assistant" for other in messages)
+                return {**json.loads(message["content"]), "turns": turns}
             except ValueError:
                 return {"role": "other"}
     return {"role": "other"}

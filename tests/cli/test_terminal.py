@@ -98,7 +98,9 @@ def test_the_end_is_the_table_the_answer_and_one_line(env: dict[str, str], termi
     assert "http://e.test" in end
     assert end.splitlines()[-1].startswith("completed (approved)")
     table = text[: text.rindex("Findings")]
-    assert re.search(r"passed +└ last +|passed +└ last|passed +\S* *last +", table[table.rindex("last activity") :])
+    assert re.search(
+        r"passed +└ last +|passed +└ last|passed +\S* *last +", table[table.rindex("last activity") :]
+    )
 
 
 def test_a_terminal_without_a_cursor_gets_plain_lines(env: dict[str, str], terminal: Spawn) -> None:

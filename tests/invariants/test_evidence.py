@@ -156,7 +156,9 @@ async def test_invariant_07_the_answer_presents_reasoning_as_such_whatever_the_w
     assert "reasoning" in (await b.run())["final_answer"].casefold()
 
 
-@pytest.mark.parametrize("answer", [False, None, 1, "yes", [True], object()], ids=lambda value: repr(value)[:7])
+@pytest.mark.parametrize(
+    "answer", [False, None, 1, "yes", [True], object()], ids=lambda value: repr(value)[:7]
+)
 async def test_invariant_07_a_verifier_that_does_not_say_true_fails_the_step(answer: Any) -> None:
     def verify(step: Step, evidence: Evidence) -> Any:
         return answer
