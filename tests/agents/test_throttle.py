@@ -18,6 +18,11 @@ async def through(gate: Gate, inside: list[int], peak: list[int], free: asyncio.
         inside.pop()
 
 
+async def pass_through(gate: Gate) -> None:
+    async with gate.slot():
+        pass
+
+
 async def settled() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
@@ -59,9 +64,7 @@ async def test_one_that_gives_up_while_waiting_or_inside_takes_no_place_with_it(
     await settled()
     free.set()
     await asyncio.wait_for(tasks[2], 5)
-    async with asyncio.timeout(5):
-        async with gate.slot():
-            pass
+    await asyncio.wait_for(pass_through(gate), 5)
 
 
 async def test_one_cancelled_in_the_moment_it_is_let_in_gives_its_place_back() -> None:
@@ -75,9 +78,7 @@ async def test_one_cancelled_in_the_moment_it_is_let_in_gives_its_place_back() -
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
-    async with asyncio.timeout(5):
-        async with gate.slot():
-            pass
+    await asyncio.wait_for(pass_through(gate), 5)
 
 
 def test_a_gate_serves_several_event_loops_at_once_and_one_after_the_other() -> None:
@@ -117,23 +118,15 @@ def test_a_loop_that_ended_without_unwinding_holds_no_place() -> None:
     loop.run_forever()
     loop.close()
     task._log_destroy_pending = False  # it is meant to be left behind
-
-    async def enter() -> None:
-        async with gate.slot():
-            pass
-
-    asyncio.run(asyncio.wait_for(enter(), 5))
+    asyncio.run(asyncio.wait_for(pass_through(gate), 5))
 
 
 async def test_so_many_in_a_minute() -> None:
     gate = Gate(16, per_minute=2)
     for _ in range(2):
-        async with gate.slot():
-            pass
+        await pass_through(gate)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
-            async with gate.slot():
-                pass
+        await asyncio.wait_for(pass_through(gate), 0.05)
 
 
 def test_one_gate_for_an_endpoint_with_the_latest_bounds() -> None:

@@ -1,9 +1,12 @@
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pexpect
 import pytest
 
 from cli.main import main
@@ -11,6 +14,9 @@ from cli.main import main
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "cli.main"]
 Ran = subprocess.CompletedProcess[bytes]
+Here = Callable[..., tuple[int, str, str]]
+Spawn = Callable[..., "pexpect.spawn[str]"]
+ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 @pytest.fixture
@@ -65,3 +71,32 @@ def here(
         return code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def terminal(env: dict[str, str], tmp_path: Path) -> Iterator[Spawn]:
+    children: list[pexpect.spawn[str]] = []
+
+    def spawn(*arguments: str, **more: Any) -> "pexpect.spawn[str]":
+        child = pexpect.spawn(
+            sys.executable,
+            [*COMMAND[1:], *arguments],
+            env=env | more,
+            cwd=str(tmp_path),
+            dimensions=(30, 100),
+            encoding="utf-8",
+            timeout=30,
+        )
+        children.append(child)
+        return child
+
+    yield spawn
+    for child in children:
+        child.close(force=True)
+
+
+def rest(child: "pexpect.spawn[str]") -> str:
+    """Wait for the end and return what was still printed."""
+    child.expect(pexpect.EOF)
+    child.wait()
+    return child.before or ""

@@ -104,14 +104,15 @@ def _brief(messages: list[dict[str, Any]]) -> Brief:
 
 
 def _finding(brief: Brief) -> Reply:
+    return finding_of(brief)
+
+
+def finding_of(brief: Brief, *sources: str) -> Reply:
+    """Return a finding that meets every criterion and cites these sources."""
     step = brief["step"]
     criteria = [{"criterion": text, "met": True, "reason": "seen"} for text in step["success_criteria"]]
-    return "Finding", {
-        "summary": f"done: {step['id']}",
-        "source_ids": [],
-        "criteria": criteria,
-        "missing": [],
-    }
+    summary = f"done: {step['id']}"
+    return "Finding", {"summary": summary, "source_ids": [*sources], "criteria": criteria, "missing": []}
 
 
 def _completion(reply: Reply) -> dict[str, Any]:

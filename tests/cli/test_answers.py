@@ -1,7 +1,6 @@
 import pytest
 
 from cli.answers import chosen, read_answer
-from cli.questions import ask_all
 from cli.texts import Texts
 from schemas.errors import InputError, NothingToResume
 from schemas.events import Paused
@@ -73,16 +72,3 @@ def test_a_question_is_named_by_the_beginning_of_its_id_where_there_are_several(
             chosen(questions, named, "t", SAY)
     with pytest.raises(NothingToResume):
         chosen([], None, "t", SAY)
-
-
-def test_always_answers_the_same_tools_other_questions_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cli import approvals
-    from cli.questions import Asking
-    from cli.screen import Screen
-
-    lines = iter(["a"])
-    monkeypatch.setattr(approvals, "typed_line", lambda prompt: next(lines))
-    asking = Asking(Screen.open(SAY), lambda raw: [])
-    questions = [asked("tool_approval", n) for n in range(3)]
-    answers = ask_all(asking, questions)
-    assert answers == {q.interrupt_id: {"decision": "approve", "always": True} for q in questions}

@@ -1,51 +1,16 @@
 """The command in a pseudo-terminal."""
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
-import pexpect
 import pytest
 
-from tests.cli.conftest import COMMAND, Ran
+from tests.cli.conftest import ESCAPES, Ran, Spawn, rest
 from tests.cli.endpoint import Endpoint, step
 
 # The endpoint's threads are not running Python code that a fork could catch in the middle of anything.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 PLAN = {"goal": "The goal", "steps": [step("first"), step("held", "first"), step("last", "held")]}
-Spawn = Callable[..., "pexpect.spawn[str]"]
-
-
-@pytest.fixture
-def terminal(env: dict[str, str], tmp_path: Path) -> Iterator[Spawn]:
-    children: list[pexpect.spawn[str]] = []
-
-    def spawn(*arguments: str, **more: Any) -> "pexpect.spawn[str]":
-        child = pexpect.spawn(
-            sys.executable,
-            [*COMMAND[1:], *arguments],
-            env=env | more,
-            cwd=str(tmp_path),
-            dimensions=(30, 100),
-            encoding="utf-8",
-            timeout=30,
-        )
-        children.append(child)
-        return child
-
-    yield spawn
-    for child in children:
-        child.close(force=True)
-
-
-def rest(child: "pexpect.spawn[str]") -> str:
-    """Wait for the end and return what was still printed."""
-    child.expect(pexpect.EOF)
-    child.wait()
-    return child.before or ""
 
 
 def test_the_live_table_then_ctrl_c_then_resume(
