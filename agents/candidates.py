@@ -12,9 +12,10 @@ from agents.incoming import clean_data
 
 # json-repair takes quadratic time on hostile texts: this many characters cost it at most about three seconds.
 MAX_REPAIRED_CHARS = 8_000
+MAX_REPAIRS = 2
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _NAMES = ("name", "tool", "function", "tool_name")
-_FENCE = re.compile(r"```[A-Za-z]*\s*|\s*```")
+_FENCE = re.compile(r"```[A-Za-z]*")
 
 
 def candidates(message: AIMessage, name: str) -> Iterator[Any]:
@@ -27,7 +28,7 @@ def candidates(message: AIMessage, name: str) -> Iterator[Any]:
         yield from unwrapped(value, name)
     if calls:
         return
-    broken = [str(call.get("args") or "") for call in message.invalid_tool_calls]
+    broken = [str(call.get("args") or "") for call in message.invalid_tool_calls[:MAX_REPAIRS]]
     for text in [*broken, without_thinking(message.text)]:
         value = repaired(text)
         if value is not None:
@@ -60,8 +61,23 @@ def written_call(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
 
 
 def without_thinking(text: str) -> str:
-    """Return a text without what stands inside <think>."""
+    """Return a text without what stands inside <think>; some chat templates hold the opening tag back."""
+    head, closing, rest = text.partition("</think>")
+    if closing and "<think>" not in head:
+        text = rest
     return re.sub(r"(?s)<think>.*?(</think>|\Z)", " ", text)
+
+
+def prose(text: str) -> str:
+    """Return an answer in text without the thinking before it, and without a fence around the whole of it.
+
+    Only before it: further down <think> may be what the answer is about.
+    """
+    head, closing, rest = text.partition("</think>")
+    if text.lstrip().startswith("<think>") or (closing and "<think>" not in head):
+        text = rest
+    fenced = re.fullmatch(r"(?s)\s*```(?:markdown|md|text)?[ \t]*\n(.*?)\n?```\s*", text)
+    return (fenced[1] if fenced and "```" not in fenced[1] else text).strip()
 
 
 def json_objects(text: str) -> list[Any]:

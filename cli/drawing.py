@@ -6,7 +6,7 @@ from rich.tree import Tree
 from cli.desk import Desk
 from cli.exit_codes import ExitCode
 from cli.kit import Kit
-from cli.printable import clean, json_line
+from cli.printable import clean
 from cli.screen import Screen
 from cli.texts import Texts
 from graph.builder import build_graph
@@ -20,7 +20,7 @@ async def tools(desk: Desk, kit: Kit, *, as_json: bool) -> ExitCode:
         specs = [registry.spec(name) for name in registry.names()]
     if as_json:
         keys = ("name", "permission", "idempotent", "timeout_seconds", "description")
-        screen.line(json_line([{key: getattr(spec, key) for key in keys} for spec in specs]))
+        screen.json([{key: getattr(spec, key) for key in keys} for spec in specs])
         return ExitCode.COMPLETED
     if not specs:
         screen.note(say("tools.none"))

@@ -12,8 +12,9 @@ from cli.exit_codes import ExitCode
 from cli.history import checkpoint_id, named, number, snapshots
 from cli.looking import look
 from cli.plan_text import read_yaml, without_computed, yaml_text
-from cli.printable import json_line, one_line
+from cli.printable import one_line
 from cli.screen import Screen, typed_line
+from cli.terms import stored_terms
 from graph import forking, housekeeping
 from graph.forking import Edit, Forked, read_edit
 from schemas.errors import InputError
@@ -45,6 +46,9 @@ async def fork(desk: Desk, thread_id: str, at: str, file: str | None, *, to: str
     async with desk.open() as graph:
         if not (await look(graph, thread_id)).outcome.known:
             raise InputError(screen.say("show.unknown", thread=one_line(thread_id)))
+        terms = await stored_terms(graph, thread_id)
+    # Another plan may name only the tools that the run has.
+    async with desk.open(terms.kit) as graph:
         source = checkpoint_id(named(await snapshots(graph, thread_id), at, screen.say))
         state = await forking.state_at(graph, thread_id, source)
         if file == "":
@@ -53,7 +57,7 @@ async def fork(desk: Desk, thread_id: str, at: str, file: str | None, *, to: str
             edit = _read(read_yaml(file)) if file is not None else None
         new = await forking.fork(graph, thread_id, source, to=to, edit=edit)
     if as_json:
-        screen.line(json_line(dataclasses.asdict(new)))
+        screen.json(dataclasses.asdict(new))
     else:
         _tell(screen, new, thread_id, number(state))
     return ExitCode.COMPLETED
@@ -146,7 +150,7 @@ async def prune(desk: Desk, *, history: bool, sure: bool, as_json: bool) -> Exit
     async with desk.open() as graph:
         found = await housekeeping.prune(graph, history=history)
     if as_json:
-        screen.line(json_line(dataclasses.asdict(found)))
+        screen.json(dataclasses.asdict(found))
         return ExitCode.COMPLETED
     counts = {"rows": found.rows, "checkpoints": found.checkpoints, "artifacts": found.artifacts}
     screen.line(say("prune.done", bytes=found.bytes, size=size(found.bytes), **counts))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
 
-from cli.printable import json_line, one_line
+from cli.printable import one_line
 from cli.screen import Screen
 from cli.texts import Texts
 from graph.forking import FORK_OF
@@ -171,7 +171,7 @@ def print_history(screen: Screen, thread_id: str, rows: Sequence[Entry], *, as_j
     """Print a thread's checkpoints, and how to go on from one."""
     say = screen.say
     if as_json:
-        screen.line(json_line([row.to_json() for row in rows]))
+        screen.json([row.to_json() for row in rows])
         return
     header = [say(f"history.{name}") for name in ("step", "at", "node", "changes", "next")]
     screen.table(header, [_cells(row, say) for row in rows], numbers=(0,), wraps=(3,))

@@ -123,7 +123,7 @@ class LiveView:
             done=board.finished,
             total=len(board.rows),
             seconds=f"{self._seconds():.0f}",
-            left=say("caption.left", seconds=f"{left:.0f}") if left else "",
+            left=say("caption.left", seconds=f"{max(1, left):.0f}") if left else "",
         )
 
 

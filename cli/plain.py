@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from cli.board import Board, Row
 from cli.outlook import in_tree_order, seconds_to_go
-from cli.printable import json_line, one_line
+from cli.printable import one_line
 from cli.screen import Screen
 from cli.texts import Texts
 from schemas.events import (
@@ -71,7 +71,7 @@ class JsonView:
     def show(self, event: RunEvent) -> None:
         """Print the event."""
         self._board.apply(event)
-        self._screen.line(json_line(event.model_dump(mode="json")))
+        self._screen.json(event.model_dump(mode="json"))
 
     def stop(self) -> None:
         """Nothing to do."""
@@ -155,7 +155,7 @@ class Lines:
             total=len(board.rows),
             calls=board.tool_calls,
             allowed=board.limits.total_tool_budget if board.limits is not None else "?",
-            left=say("caption.left", seconds=f"{left:.0f}") if left else "",
+            left=say("caption.left", seconds=f"{max(1, left):.0f}") if left else "",
         )
 
     @of.register

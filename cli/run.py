@@ -16,10 +16,11 @@ from cli.live import LiveView
 from cli.looking import Seen, look
 from cli.plain import JsonView, PlainView, View
 from cli.plan_check import recheck
-from cli.printable import json_line, one_line
+from cli.printable import one_line
 from cli.questions import Asking, ask_all, askable, how_to_answer, plan_question, show
 from cli.review import Answer
 from cli.screen import Screen
+from cli.spending import money
 from cli.stopping import Stopped, cancelled_by_signals
 from cli.terms import Terms, stored_terms
 from graph.continuing import extend
@@ -229,7 +230,7 @@ class Run:
 
     def _print_output(self, found: Outcome) -> None:
         if self._json:
-            self._screen.line(json_line({"type": "output", **found.to_json()}))
+            self._screen.json({"type": "output", **found.to_json()})
 
     def _close(self, found: Outcome) -> None:
         self._print_output(found)
@@ -246,6 +247,7 @@ class Run:
             status=screen.say(f"status.{status}"),
             reason=f" ({found.stop_reason})" if found.stop_reason else "",
             calls=found.usage.tool_calls,
+            cost=f" · {cost}" if (cost := money(found.usage)) else "",
             seconds=f"{self._seconds:.1f}",
             thread=one_line(self._thread),
         )

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from cli.printable import clean, from_argument, one_line
+from cli.printable import clean, from_argument, json_line, one_line
 from cli.texts import Texts
 
 _READING_WIDTH = 110
@@ -63,6 +63,10 @@ class Screen:
             self.out.print(Text(text, style), soft_wrap=exact)
         else:
             print(text, file=self.out.file)
+
+    def json(self, value: Any) -> None:
+        """Print JSON on one line."""
+        self.line(json_line(value), exact=True)
 
     def fields(self, rows: Sequence[tuple[str, str]]) -> None:
         """Print names and values: below each other in a terminal, "name: value" otherwise."""

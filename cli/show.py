@@ -8,7 +8,7 @@ from cli.history import entries, print_history
 from cli.looking import Seen, look
 from cli.plan_text import plan_yaml
 from cli.plan_versions import print_versions, versions_json
-from cli.printable import json_line, one_line
+from cli.printable import one_line
 from cli.screen import Screen
 from cli.thread_page import print_thread
 from graph.runner import Outcome
@@ -45,7 +45,7 @@ async def show(desk: Desk, thread_id: str, part: Part, *, evidence: bool, as_jso
     if part == "plans":
         _print_plans(screen, found, as_json=as_json)
     elif as_json:
-        screen.line(json_line(found.plan.model_dump(mode="json")))
+        screen.json(found.plan.model_dump(mode="json"))
     else:
         screen.line(plan_yaml(found.plan.model_dump(mode="json")).rstrip("\n"), exact=True)
     return ExitCode.COMPLETED
@@ -54,14 +54,14 @@ async def show(desk: Desk, thread_id: str, part: Part, *, evidence: bool, as_jso
 def _print_whole(screen: Screen, seen: Seen, status: str, *, evidence: bool, as_json: bool) -> None:
     if as_json:
         value: dict[str, Any] = seen.outcome.to_json() | {"status": status}
-        screen.line(json_line(value))
+        screen.json(value)
     else:
         print_thread(screen, seen.outcome, status, evidence=evidence)
 
 
 def _print_plans(screen: Screen, found: Outcome, *, as_json: bool) -> None:
     if as_json:
-        screen.line(json_line(versions_json(found.plans)))
+        screen.json(versions_json(found.plans))
     else:
         print_versions(screen, found.plans)
 

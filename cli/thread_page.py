@@ -8,6 +8,7 @@ from cli.board import Board
 from cli.plan_tree import plan_tree
 from cli.printable import one_line
 from cli.screen import Screen
+from cli.spending import by_role, money
 from cli.texts import Texts
 from graph.runner import Outcome
 from schemas.evidence import Evidence, Source
@@ -28,8 +29,10 @@ def print_thread(screen: Screen, found: Outcome, status: str, *, evidence: bool)
         ("objective", found.objective),
         ("status", say(f"status.{status}") + reason),
         ("usage", usage),
+        ("by_role", by_role(found.usage, say)),
+        ("cost", money(found.usage)),
     )
-    screen.fields([(say(f"show.{name}"), one_line(value, 2000)) for name, value in rows])
+    screen.fields([(say(f"show.{name}"), one_line(value, 2000)) for name, value in rows if value])
     screen.line()
     _print_plan(screen, found)
     if evidence:

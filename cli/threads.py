@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cli.desk import Desk
 from cli.exit_codes import ExitCode
 from cli.looking import look
-from cli.printable import json_line, one_line
+from cli.printable import one_line
 from cli.texts import Texts
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def threads(desk: Desk, *, as_json: bool) -> ExitCode:
     async with desk.open() as graph:
         found = [await _listed(graph, summary) for summary in await graph.threads()]
     if as_json:
-        screen.line(json_line([thread.to_json() for thread in found]))
+        screen.json([thread.to_json() for thread in found])
         return ExitCode.COMPLETED
     if not found:
         screen.note(say("threads.none"))

@@ -3,14 +3,12 @@
 import asyncio
 import hashlib
 import logging
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -20,6 +18,7 @@ from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 from typing_extensions import override
 
+from graph.intake import task_input
 from graph.locks import ThreadLocks
 from graph.resuming import answering, delivered_again, nothing_to_resume
 from graph.serializer import with_our_serializer
@@ -29,7 +28,7 @@ from schemas.context import RunContext
 from schemas.errors import InputError, NothingToResume, StorageError
 from schemas.evidence import Usage
 from schemas.plan import validation_lines
-from schemas.state import MAX_OBJECTIVE_CHARS, TaskInput, TaskOutput, TaskState
+from schemas.state import TaskInput, TaskOutput, TaskState
 from tools.results import clean_text
 
 logger = logging.getLogger(__name__)
@@ -266,30 +265,3 @@ def model_name(model: Any) -> str:
         return "offline"
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
     return str(name or type(model).__name__)
-
-
-def task_input(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input of a new run: the objective, its message, and a run id.
-
-    Raises:
-        InputError: the objective is missing, empty, too long, or not text.
-    """
-    messages = cast("list[AnyMessage]", convert_to_messages(given.get("messages") or []))
-    objective = given.get("objective")
-    if objective is None:
-        human = [m for m in messages if isinstance(m, HumanMessage)]
-        objective = human[-1].text if human else None
-    if not isinstance(objective, str) or not objective.strip():
-        raise InputError("the objective is missing or empty: pass {'objective': '...'} or a human message")
-    if len(objective) > MAX_OBJECTIVE_CHARS:
-        raise InputError(
-            f"the objective has {len(objective)} characters: at most {MAX_OBJECTIVE_CHARS} are allowed"
-        )
-    objective = clean_text(objective).strip()
-    if not objective:
-        raise InputError("the objective holds no readable text")
-    return {
-        "objective": objective,
-        "messages": messages or [HumanMessage(objective)],
-        "run_id": given.get("run_id") or uuid.uuid4().hex,
-    }

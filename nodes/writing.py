@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from agents.candidates import prose
 from agents.failures import one_line
 from agents.structured import UNREADABLE, Spent, answered, raise_refusal
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
@@ -130,7 +131,7 @@ async def ask_writer(parts: Parts, state: TaskState, brief: dict[str, Any]) -> t
         async with asyncio.timeout(WRITE_SECONDS):
             message = await answered(parts.models.role("writer"), messages, spent, lambda: MIN_SECONDS)
         raise_refusal(message)
-        text = message.text.strip()
+        text = prose(message.text)
     except UNREADABLE:
         note = "the writer's answer could not be read"
     except Exception as error:  # noqa: BLE001 - the findings are there, whatever the writer does

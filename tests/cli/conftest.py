@@ -16,6 +16,8 @@ COMMAND = [sys.executable, "-m", "cli.main"]
 Ran = subprocess.CompletedProcess[bytes]
 Here = Callable[..., tuple[int, str, str]]
 Spawn = Callable[..., "pexpect.spawn[str]"]
+# What may stand between two words of a table.
+GAP = r"(?:\x1b\[[\d;]*m|\s)+"
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 

@@ -14,11 +14,11 @@ def look(query: str) -> dict[str, str]:
 
 
 @tool
-def save(path: str, content: str) -> str:
+def save(path: str, content: str) -> dict[str, str]:
     """Add a line to a file."""
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(content + "\n")
-    return f"saved {path}"
+    return {"source_id": "s-save", "text": f"saved {path}"}
 
 
 save.metadata = {"permission": "write"}

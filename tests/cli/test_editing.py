@@ -125,7 +125,7 @@ def test_a_text_given_up_is_kept_in_a_file_and_opened_again(
     text = draft(lambda value: [])
     assert text.edit() is None
     said = capsys.readouterr().err
-    kept = Path(re.search(r"kept in (\S+);", said)[1])  # type: ignore[index]
+    kept = Path(re.search(r"kept in (\S+)", said)[1])  # type: ignore[index]
     assert kept.read_text() == "a: [\n"
     kept.unlink()
     assert "line 2" in said

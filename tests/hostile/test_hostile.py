@@ -71,3 +71,13 @@ async def test_bad_input_is_a_users_mistake_before_any_model_is_asked(given: Any
     with pytest.raises(UserError):
         await asyncio.wait_for(graph.ainvoke(given), 10)
     assert not world.calls
+
+
+@pytest.mark.parametrize("seed", [1, 7, 11, 23])
+def test_a_seed_is_the_same_run_again(seed: int) -> None:
+    first, second = run_seed(seed), run_seed(seed)
+    assert [(e["type"], e.get("step_id")) for e in first.events] == [
+        (e["type"], e.get("step_id")) for e in second.events
+    ]
+    assert first.out["final_answer"] == second.out["final_answer"]
+    assert first.world.calls == second.world.calls

@@ -12,6 +12,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+LOOK_AGAIN = 0.01  # real seconds
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -32,8 +33,10 @@ class _Selector(selectors.DefaultSelector):
         self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout == 0 or self.threads or _tools_in_threads():
+        if timeout == 0:
             return super().select(timeout)
+        if self.threads or _tools_in_threads():
+            return super().select(LOOK_AGAIN)
         ready = super().select(0)
         if ready:
             return ready
@@ -56,7 +59,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._waits)
 
     def time(self) -> float:
-        return super().time() + self._waits.skipped
+        return self._waits.skipped
 
     def now(self) -> datetime:
         """A wall clock that never shows the same time twice."""

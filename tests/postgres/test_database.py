@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 from pydantic import SecretStr
 
 from graph import build_graph, open_graph
-from graph.advisory_locks import lock_key
 from graph.persistence import kept
 from graph.settings import Settings
 from schemas.errors import SettingsError, StorageError, ThreadBusy
@@ -60,6 +60,7 @@ async def test_one_that_changes_the_tables_for_too_long_is_one_line(backend: Bac
     assert one_line(caught.value, "another process", "try again")
 
 
+@pytest.mark.usefixtures("postgres_server")
 @pytest.mark.parametrize(
     ("url", "error", "word"),
     [
@@ -82,6 +83,15 @@ async def test_a_database_that_cannot_be_used_is_one_line_without_the_password(
     assert "\n" not in told
     assert word in told
     assert "s3cret" not in "".join(traceback.format_exception(caught.value)) + repr(settings)
+
+
+async def test_without_the_extra_the_url_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as Python sees a package that is not installed
+    with pytest.raises(SettingsError, match=r"^PLANWEAVE_DATABASE_URL needs the \[postgres\] extra"):
+        async with open_graph(Backend(tmp_path, "postgresql://h/db").settings(), models=scripted("a")):
+            pass
 
 
 async def test_a_database_that_does_not_exist_is_named(backend: Backend) -> None:
@@ -130,6 +140,8 @@ async def test_a_connection_that_broke_while_nothing_ran_is_replaced_in_silence(
 async def test_invariant_14_a_run_whose_lock_was_lost_writes_nothing_more(backend: Backend) -> None:
     tool = Look()
     assert backend.url is not None
+
+    from graph.advisory_locks import lock_key  # needs the extra, which the fixture has asked for
 
     def cut_off(query: str) -> None:
         if query == "a":
@@ -225,7 +237,7 @@ async def test_many_runs_at_once_need_no_more_connections_than_the_pool_has(back
 
 
 def test_the_pools_own_warnings_go_to_nobody_who_did_not_ask_for_them() -> None:
-    pytest.importorskip("psycopg")
+    pytest.importorskip("psycopg", reason="the [postgres] extra is not installed")
     import graph.postgres  # noqa: F401
 
     assert logging.getLogger("psycopg.pool").handlers

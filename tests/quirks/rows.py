@@ -194,6 +194,14 @@ ROWS: dict[str, Row] = {
     "lone surrogates in arguments": Row(once("worker", lambda r, m: call("look", '{"query": "\\ud800 \\u0000"}'))),
     # texts
     "thinking first": Row(once("planner", broken(f"<think>{{maybe}} so</think>{json.dumps(PLAN)}"))),
+    "thinking first, its opening tag held back": Row(
+        once("planner", broken(f'I could say {{"steps": 1}}.</think>{json.dumps(PLAN)}'))
+    ),
+    "a writer that thinks aloud": Row(
+        once("writer", broken("<think>What shall I say?</think>```markdown\nIt is known [1].\n```")),
+        says="It is known [1].\n\n##",
+    ),
+    "a writer that only thinks": Row(once("writer", broken("<think>What shall I")), says="a found [1]"),
     "a comma too many": Row(once("planner", broken(COMMAS))),
     "python's quotes": Row(once("planner", broken(str(PLAN)))),
     "reasoning without content": Row(once("planner", lambda r, m: {"content": None, "reasoning_content": "hm"}), {"planner": 2}),

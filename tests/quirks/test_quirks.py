@@ -15,7 +15,8 @@ from graph.settings import Settings
 from tests.conftest import Look
 from tests.quirks.rows import ROWS
 from tests.quirks.server import QuirkServer, quirky
-from tests.running import context, of
+from tests.running import bench, context, of
+from tests.scripted import finding, look, step
 
 
 def client(server: QuirkServer, **more: Any) -> ChatOpenAI:
@@ -46,6 +47,7 @@ async def test_a_quirk_ends_well_and_costs_no_more_requests_than_it_must(name: s
         e.step_id: e.error_type for e in out["evidence"] if not e.passed and not e.skipped_because
     } == row.errors
     assert row.says in out["final_answer"]
+    assert "think>" not in out["final_answer"]
     assert out["usage"].model_calls == len(server.requests)
     assert took >= row.at_least_seconds
     assert "sk-test-123456" not in out["final_answer"] + str(out["evidence"])
@@ -94,3 +96,13 @@ async def test_the_requests_of_one_step_share_their_beginning_byte_for_byte() ->
     assert second.startswith(first[:-1])
     tools = [json.dumps(r.body["tools"]) for r in server.of("worker")[:2]]
     assert tools[0] == tools[1]
+
+
+async def test_a_word_of_warning_stands_last_and_changes_nothing_before_it() -> None:
+    answers = [look(f"c{n}", f"q{n}") for n in range(4)] + [finding("a", "s1")]
+    b = bench(step("a", tool_budget=5), work={"a": answers}, tools=[Look().tool()])
+    await b.run()
+    requests = [asked.messages for asked in b.worker.asked]
+    assert "tool runs are left" in requests[4][-1].text
+    assert requests[4][: len(requests[3])] == requests[3]
+    assert not any("tool runs are left" in message.text for message in requests[4][:-1])
