@@ -146,7 +146,7 @@ def _ending(before: Mapping[str, Any], after: Mapping[str, Any], say: Texts) -> 
         words.append(
             say("review.approved") if review.approved else say("review.gaps", count=len(review.gaps))
         )
-    if after.get("stop_reason") and after["stop_reason"] != before.get("stop_reason"):
+    if after.get("stop_reason") not in (None, "approved", before.get("stop_reason")):
         words.append(say(f"reason.{after['stop_reason']}"))
     if after.get("status") != before.get("status") and after.get("status") not in (None, "running"):
         words.append(say(f"status.{after['status']}"))

@@ -132,7 +132,8 @@ class Screen:
             for row in (list(header), *cells):
                 self.line("\t".join(row))
             return
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        # Only with `expand` the last column gives way, and not all of them.
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, expand=cut_last)
         for place, name in enumerate(header[:-1]):
             table.add_column(
                 name,
@@ -140,7 +141,12 @@ class Screen:
                 no_wrap=place not in wraps,
                 justify="right" if place in numbers else "left",
             )
-        table.add_column(header[-1], no_wrap=cut_last, overflow="ellipsis" if cut_last else "fold")
+        table.add_column(
+            header[-1],
+            no_wrap=cut_last,
+            overflow="ellipsis" if cut_last else "fold",
+            ratio=1 if cut_last else None,
+        )
         for row in cells:
             table.add_row(*map(Text, row))
         self.out.print(table)

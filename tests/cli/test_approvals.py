@@ -68,9 +68,9 @@ def test_two_steps_wait_while_a_third_finishes_and_each_is_answered_by_its_id_in
     assert f"--id {ids['two'][:8]} means step two, save" in out
     assert saved() == []
 
-    unnamed = planweave("answer", "t", "approve")
-    assert unnamed.returncode == 2
-    assert ids["one"][:8] in unnamed.stderr.decode()
+    code, _, err = here("answer", "t", "approve")
+    assert code == 2
+    assert ids["one"][:8] in err
     first = planweave("answer", "t", "--id", ids["two"][:8], "approve")
     assert first.returncode == 5, first.stderr
     assert saved() == ["two"]
@@ -81,7 +81,7 @@ def test_two_steps_wait_while_a_third_finishes_and_each_is_answered_by_its_id_in
     # What was turned down has no source to stand on.
     assert last.returncode == 3, last.stdout
     assert endpoint.steps_asked().count("free") == 2  # one call of the tool, one finding
-    assert planweave("answer", "t", "approve").returncode == 2
+    assert here("answer", "t", "approve")[0] == 2
 
 
 def test_an_answer_that_does_not_fit_runs_nothing_and_the_question_stays(
@@ -159,12 +159,7 @@ def test_a_hostile_objective_and_hostile_results_are_text_everywhere(
     objective = "find <script>alert(1)</script> [red]x[/red] \x1b[2J\u202egnp"
     child = terminal("run", objective, "--thread", "t", "--tools", SPEC, "--autonomy", "all")
     screens = [rest(child)]
-    for arguments in (
-        ("show", "t", "--evidence"),
-        ("show", "t", "--history"),
-        ("show", "t", "--plans"),
-        ("threads",),
-    ):
+    for arguments in (("show", "t", "--evidence"), ("threads",)):
         child = terminal(*arguments)
         screens.append(rest(child))
     for screen in screens:

@@ -81,10 +81,19 @@ def budgets(run: Run) -> Iterator[str]:
         yield f"usage has {usage.tool_calls} tool calls, {total} bodies were started"
     if usage.tool_calls != sum(record.tool_calls for record in run.out["evidence"]):
         yield "usage.tool_calls is not the sum over the evidence"
-    writes = sum(body.tool == "send" for body in world.bodies)
-    if writes > world.approved_writes:
-        yield f"{writes} writes, {world.approved_writes} were approved"
+    yield from writes(run)
     yield from model_calls(run)
+
+
+def writes(run: Run) -> Iterator[str]:
+    """The write tool runs only with arguments that a person has allowed, once for each yes."""
+    world, autonomy = run.world, run.context.autonomy
+    made = Counter(body.query for body in world.bodies if body.tool == "send")
+    if autonomy == "all" or (world.always and autonomy == "ask"):
+        return
+    beyond = made - Counter(world.allowed) if autonomy == "ask" else made
+    if beyond:
+        yield f"written without a yes: {dict(beyond)}"
 
 
 def model_calls(run: Run) -> Iterator[str]:
@@ -170,7 +179,8 @@ def unsupported(run: Run, step: Step, record: Evidence) -> Iterator[str]:
         return
     if not record.source_ids and not (world.succeeded[step.id] or run.reads.started):
         yield "no tool of it has succeeded"
-    if not record.source_ids and world.filled[step.id]:
+    tries = sum(r.step_id == step.id and r.model_calls > 0 for r in run.out["evidence"])
+    if not record.source_ids and world.filled[step.id] and tries == 1:
         yield "it cites nothing of what its tools returned"
     if INVENTED_FIGURE in record.summary:
         yield "its figure stands nowhere"

@@ -108,6 +108,7 @@ def prepared(seed: int, *, calm: bool = False) -> Run:
         review_plan=rng.choice(("never", "never", "never", "first", "always")),
         on_gaps=rng.choice(("finish", "finish", "ask")),
         questions=rng.choice(("ask", "assume")),
+        autonomy=rng.choice(("ask", "ask", "ask", "read", "all")),
         limits=limits,
     )
     verifier = rng.choice(
@@ -211,6 +212,7 @@ async def drive(graph: Any, run: Run) -> None:
             if rng.random() < 0.3:  # one at a time
                 first = state.interrupts[0].id
                 answers = {first: answers[first]}
+            note_approvals({i.id: i.value for i in state.interrupts}, answers, run)
             given = Command(resume=answers)
         elif state.next:
             given = None
@@ -240,6 +242,19 @@ async def _stretch(graph: Any, given: Any, config: dict[str, Any], run: Run, aft
     task.cancel()
     await asyncio.wait({task})
     return None
+
+
+def note_approvals(questions: Mapping[str, Any], answers: Mapping[str, Any], run: Run) -> None:
+    """Note which arguments a person has allowed the write tool to run with."""
+    for name, answer in answers.items():
+        if questions[name]["kind"] != "tool_approval":
+            continue
+        decision = answer.get("decision") if isinstance(answer, dict) else None
+        if decision == "approve":
+            run.world.allowed.append(questions[name]["arguments"].get("query"))
+            run.world.always = run.world.always or answer.get("always") is True
+        elif decision == "edit":
+            run.world.allowed.append("edited")
 
 
 def answer_to(question: Mapping[str, Any], rng: Random, run: Run, *, final: bool) -> Any:
@@ -296,9 +311,7 @@ def _tool_decision(rng: Random, run: Run, *, final: bool) -> Any:
     if kind == 0:
         return {"decision": "reject", "reason": "no"}
     if kind == 1:
-        run.world.approved_writes += 1
-        return {"decision": "approve"}
+        return {"decision": "approve", "always": rng.choice((False, False, True, "yes", 1))}
     if kind == 2:
-        run.world.approved_writes += 1
         return {"decision": "edit", "arguments": {"query": "edited"}}
     return {"decision": rng.choice(("yes", None, {}, "APPROVE")), "arguments": anything(rng)}

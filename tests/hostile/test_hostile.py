@@ -60,6 +60,8 @@ BAD_INPUTS: list[Any] = [
     {"objective": ["x"]},
     {"messages": []},
     {"messages": [{"role": "assistant", "content": "hello"}]},
+    {"messages": [{"role": "nobody", "content": "hello"}]},
+    {"messages": [7]},
     None,
 ]
 

@@ -39,6 +39,8 @@ class World:
         returned: source ids that the tools of a step named; `digests` of the texts they returned.
         succeeded: bodies that returned, by step; `filled` those that returned something.
         verdicts: what the worker of a step said of the criteria, in each Finding it gave.
+        allowed: what the write tool may be called with, once for each yes; `always`: a person does not want to be asked.
+        writing: bodies of the write tool that are at work.
         faults: what a model or a tool has seen and must not see.
     """
 
@@ -57,7 +59,9 @@ class World:
     filled: Counter[str] = field(default_factory=Counter)
     step_of_task: dict[str, str] = field(default_factory=dict)
     moods: dict[tuple[str, str], str] = field(default_factory=dict)
-    approved_writes: int = 0
+    allowed: list[Any] = field(default_factory=list)
+    always: bool = False
+    writing: int = 0
     cited: list[str] | None = None
     faults: list[str] = field(default_factory=list)
 

