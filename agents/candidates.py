@@ -69,14 +69,15 @@ def without_thinking(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return an answer in text without the thinking before it, and without a fence around the whole of it.
+    """Return an answer in text without the thinking before it, and without a Markdown fence around the whole of it.
 
-    Only before it: further down <think> may be what the answer is about.
+    Only before it: further down <think> may be what the answer is about. A fence without a name, or with another
+    one, holds code.
     """
     head, closing, rest = text.partition("</think>")
     if text.lstrip().startswith("<think>") or (closing and "<think>" not in head):
         text = rest
-    fenced = re.fullmatch(r"(?s)\s*```(?:markdown|md|text)?[ \t]*\n(.*?)\n?```\s*", text)
+    fenced = re.fullmatch(r"(?s)\s*```(?:markdown|md)[ \t]*\n(.*?)\n?```\s*", text)
     return (fenced[1] if fenced and "```" not in fenced[1] else text).strip()
 
 
