@@ -4,9 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from langchain_core.tools import BaseTool, StructuredTool
 
 from tests.backends import backend, postgres_server, postgres_url, where  # noqa: F401 - fixtures for all tests
+
+# A deadline for each example measures the machine's load; a test that hangs is stopped by its timeout.
+settings.register_profile("planweave", deadline=None)
+settings.load_profile("planweave")
 
 
 class Look:
