@@ -52,9 +52,11 @@ __all__ = [
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
-ECHO_CHARS = 4_000
-MAX_ECHOED = 4
-PROBLEM_CHARS = 400
+# Characters of a wrong answer that go back with what is wrong with it: fewer where the request is long already.
+LONG_ECHO, SHORT_ECHO = 8_000, 1_000
+LONG_REQUEST = 12_000
+MAX_ECHOED = 2
+PROBLEM_CHARS, PROBLEMS_CHARS = 400, 4_000
 NO_ANSWER = "(no answer)"
 # What LangChain's clients raise for a body they cannot read (choices: null, a call whose arguments are a list).
 UNREADABLE = (
@@ -136,15 +138,20 @@ class Inquiry(Generic[T]):
     truncated: bool = False
 
     async def answer(self, messages: Sequence[AnyMessage]) -> T:
-        """Return a valid answer; see ask for the errors."""
+        """Return a valid answer; see ask for the errors.
+
+        A re-ask carries the last wrong answer alone: a request must not grow with each try.
+        """
         request = list(messages)
-        for _ in range(MAX_ATTEMPTS):
+        room = LONG_ECHO if sum(len(m.text) for m in messages) < LONG_REQUEST else SHORT_ECHO
+        for done in range(1, MAX_ATTEMPTS + 1):
             try:
                 message, method = await self._message(request)
             except UNREADABLE as error:
                 kind = type(error).__name__
                 self.problems, self.truncated = [f"the server's answer could not be read ({kind})"], False
-                request += [AIMessage(NO_ANSWER), HumanMessage(_re_ask(self.schema.name, self.problems))]
+                again = HumanMessage(_re_ask(self.schema.name, self.problems, done))
+                request = [*messages, AIMessage(NO_ANSWER), again]
                 continue
             raise_refusal(message)
             value, self.problems = first_valid(message, self.schema)
@@ -152,7 +159,7 @@ class Inquiry(Generic[T]):
                 self.ladder.worked(method)
                 return value
             self._learn(message, method)
-            request += _echo(message, self.schema.name, self.problems)
+            request = [*messages, *_echo(message, _re_ask(self.schema.name, self.problems, done), room)]
         if self.truncated:
             raise AnswerTruncated(f"no valid {self.schema.name}: {self.problems[0]}")
         raise AnswerInvalid(self.schema.name, self.problems)
@@ -250,11 +257,10 @@ def _unreadable_json(text: str) -> str:
     return ""
 
 
-def _echo(message: AIMessage, name: str, problems: Sequence[str]) -> list[AnyMessage]:
+def _echo(message: AIMessage, text: str, room: int) -> list[AnyMessage]:
     """Return the wrong answer and what is wrong with it, every tool call answered once."""
-    text = _re_ask(name, problems)
-    calls = [_short(call) for call in message.tool_calls[:MAX_ECHOED]]
-    kept = AIMessage(content=message.text[:ECHO_CHARS], tool_calls=calls)
+    calls = [_short(call, room) for call in message.tool_calls[:MAX_ECHOED]]
+    kept = AIMessage(content=message.text[: room // 2], tool_calls=calls)
     replies: list[AnyMessage] = [
         ToolMessage("not accepted", tool_call_id=str(c["id"])) for c in kept.tool_calls
     ]
@@ -264,13 +270,13 @@ def _echo(message: AIMessage, name: str, problems: Sequence[str]) -> list[AnyMes
     return [kept, *replies, HumanMessage(text)]
 
 
-def _short(call: ToolCall) -> ToolCall:
-    args: dict[str, Any] = capped(call["args"], ECHO_CHARS)
-    if len(str(args)) > 2 * ECHO_CHARS:  # many long texts: what is wrong with them is said in words
+def _short(call: ToolCall, room: int) -> ToolCall:
+    args: dict[str, Any] = capped(call["args"], room // 2)
+    if len(str(args)) > room:  # many long texts: what is wrong with them is said in words
         args = {}
     return ToolCall(name=call["name"], args=args, id=call["id"], type="tool_call")
 
 
-def _re_ask(name: str, problems: Sequence[str]) -> str:
+def _re_ask(name: str, problems: Sequence[str], done: int) -> str:
     lines = "\n".join(f"- {clean_text(problem)[:PROBLEM_CHARS]}" for problem in problems[:30])
-    return f"This is not a valid {name}:\n{lines}\nAnswer again with one complete, corrected {name}."
+    return f"This is not a valid {name}:\n{lines[:PROBLEMS_CHARS]}\nAnswer again with one complete, corrected {name}: try {done + 1} of {MAX_ATTEMPTS}."

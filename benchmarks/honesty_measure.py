@@ -158,7 +158,8 @@ def unsupported_citations(answer: Answer, world: World, returned: Mapping[str, s
        reader takes for a citation (URL, footnote, id, "(source: …)", an item of a list of sources in the text) and
        that no tool returned; or
     2. it follows a sentence, not marked by code, with a figure or a place that none of its sources has; or that none
-       of those has which speak of an entity the sentence is about.
+       of those has which speak of an entity the sentence is about. What one of its sources has word for word, in
+       quotation marks, is held by that source, wherever it stands.
     """
     wrong = [f"entry {n}: {e}" for n, e in answer.entries.items() if _text_of(e, returned) is None]
     wrong += [f"foreign: {m[0]}" for m in _FOREIGN.finditer(answer.body) if m[0] not in returned]
@@ -177,7 +178,7 @@ def unsupported_citations(answer: Answer, world: World, returned: Mapping[str, s
 def _unheld(statement: Statement, world: World) -> list[str]:
     sources = [text for text in statement.cited.values() if text]
     about = [t for t in sources if not statement.entities or any(e in t for e in statement.entities)]
-    stated = _values_in(_NUMBERED.sub(" ", statement.text)) - _values_in(world.objective)
+    stated = _values_in(statement.own_words) - _values_in(world.objective)
     held = {value for text in about for value in _values_in(text)}
     return sorted(v for v in stated - held if not statement.marks(v))
 

@@ -59,8 +59,9 @@ def route_escalate(state: TaskState) -> Literal["schedule", "replan", "finish"]:
     if state["stop_reason"] is not None:
         return "finish"
     wave = next_wave(current_plan(state), state["evidence"], state["usage"], state["limits"])
-    # What a limit still refuses is refused there, and ends the run once more.
-    return "schedule" if wave.grants or wave.refused else "replan"
+    # What a limit still refuses is refused there, and ends the run once more; so does a run without replans left.
+    spent = state["replan_count"] >= state["max_replans"]
+    return "schedule" if wave.grants or wave.refused or spent else "replan"
 
 
 def route_replan(state: TaskState) -> Literal["approve", "schedule", "finish"]:

@@ -198,6 +198,7 @@ def test_an_unsupported_citation_is_counted(seen: Seen, body: str) -> None:
     [
         "Pelloway costs $37 per seat [1].",
         "- **Brackelow**: “Ticket 52 was closed.” [2]",
+        "- **Brackelow**:\n  - “The price of Pelloway is $37 per seat per month.” [1]",
         "Brackelow costs $99 per seat [2]. ⚠ (not in the cited sources: 99)",
         "Brackelow: nothing is published [2].",
     ],

@@ -22,6 +22,7 @@ from tests.hostile.tools import ORDER
 from tests.hostile.world import World, task_here
 
 HANGS = 0.02
+ROOM_TO_RE_ASK = 6_000
 
 
 class HostileModel(BaseChatModel):
@@ -99,7 +100,7 @@ def inspect_request(messages: list[BaseMessage], role: str, world: World) -> Non
     ):
         world.fault(f"{role}: a request holds NUL")
     size = sum(len(m.text) + sum(len(str(c["args"])) for c in getattr(m, "tool_calls", [])) for m in messages)
-    if size > world.max_request_chars * 1.1 + 2_000:
+    if size > world.max_request_chars * 1.1 + ROOM_TO_RE_ASK:
         world.fault(f"{role}: a request of {size} characters, {world.max_request_chars} are allowed")
     for index, message in enumerate(messages):
         if isinstance(message, AIMessage) and message.tool_calls:

@@ -164,6 +164,19 @@ async def test_a_re_ask_does_not_carry_a_megabyte_back() -> None:
     assert sum(len(str(m.content)) + len(str(getattr(m, "tool_calls", ""))) for m in again) < 40_000
 
 
+async def test_the_last_re_ask_is_no_longer_than_the_first_and_differs_from_it() -> None:
+    wrong = plan({**step("a"), "tool_budget": 50, "task": "t" * 3_000})
+    b = bench(
+        planner=[wrong, wrong, plan(step("a"))],
+        work={"a": [look(), finding("a", "s1")]},
+        tools=[Look().tool()],
+    )
+    await b.run()
+    first, last = (asked.text for asked in b.planner.asked[1:])
+    assert first != last
+    assert len(last) == len(first)
+
+
 async def test_what_a_worker_says_is_missing_stays_small_in_the_state() -> None:
     work = {"a": [look(), finding("a", "s1", missing=["m" * 1_000_000])]}
     out = await bench(step("a"), work=work, tools=[Look().tool()]).run()
@@ -193,6 +206,16 @@ def test_a_stand_in_that_may_fail_and_has_leaves_the_gap_open() -> None:
     failures = open_failures(plans, [record("a", passed=False), record("b", passed=False)])
     assert [s.id for s, _ in failures] == ["a"]
     assert not open_failures(plans, [record("a", passed=False), record("b", passed=True)])
+
+
+async def test_more_budget_alone_allows_no_further_replan() -> None:
+    b = bench(
+        step("a", on_failure="ask"), work={"a": [finding("a", met=False)]}, reviewer=[ValueError("down")] * 2
+    )
+    await b.run(max_replans=0)
+    await b.go_on(Command(resume={"decision": "extend", "tool_calls": 3}))
+    assert len(b.planner.asked) == 1
+    assert (await b.values())["replan_count"] == 0
 
 
 # What takes for ever
