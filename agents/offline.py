@@ -23,6 +23,7 @@ from agents.embedded import plan as planning
 from agents.embedded import review as reviewing
 from agents.embedded import work as working
 from agents.embedded import write as writing
+from agents.embedded.offered import Offered, offered_tools
 from agents.embedded.requests import (
     PlannerRequest,
     ReplannerRequest,
@@ -58,7 +59,8 @@ class OfflineChatModel(BaseChatModel):
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Offer tools: LangChain tools, pydantic classes, functions, or OpenAI's format."""
         offered = [convert_to_openai_tool(tool) for tool in tools]
-        return self.bind(tools=offered, tool_choice=tool_choice, **kwargs)
+        unasked = [tool.name for tool in tools if isinstance(tool, BaseTool) and _only_reads(tool)]
+        return self.bind(tools=offered, unasked=unasked, tool_choice=tool_choice, **kwargs)
 
     @override
     def _generate(
@@ -68,25 +70,18 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        bound = _parameters(kwargs.get("tools") or [])
+        bound = offered_tools(kwargs.get("tools") or [], kwargs.get("unasked") or [])
         message = _answer(messages, bound)
         message.usage_metadata = _usage(messages, message)  # pyright: ignore[reportAttributeAccessIssue]
         message.response_metadata = {"model_name": self._llm_type, "finish_reason": "stop"}
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def _parameters(tools: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the parameter names of each bound tool, by its name."""
-    found: dict[str, list[str]] = {}
-    for tool in tools:
-        function: dict[str, Any] = tool.get("function") or dict(tool)
-        schema: dict[str, Any] = function.get("parameters") or {}
-        properties: dict[str, Any] = schema.get("properties") or {}
-        found[str(function.get("name"))] = list(properties)
-    return found
+def _only_reads(tool: BaseTool) -> bool:
+    return (tool.metadata or {}).get("permission", "read") == "read"
 
 
-def _answer(messages: Sequence[BaseMessage], bound: Mapping[str, Sequence[str]]) -> AIMessage:
+def _answer(messages: Sequence[BaseMessage], bound: Mapping[str, Offered]) -> AIMessage:
     found = read_request(messages)
     if found is None:
         return AIMessage(WHAT_IT_IS)
@@ -95,7 +90,7 @@ def _answer(messages: Sequence[BaseMessage], bound: Mapping[str, Sequence[str]])
         return AIMessage(writing.write(request))
     turn = sum(isinstance(m, AIMessage) for m in later)
     if isinstance(request, WorkerRequest):
-        tools = {name: parameters for name, parameters in bound.items() if name != "Finding"}
+        tools = {name: tool for name, tool in bound.items() if name != "Finding"}
         move = working.next_move(request, later, tools)
         if isinstance(move, list):
             return _calls(move, f"{request.step.id}-{turn}")
@@ -123,9 +118,7 @@ def _calls(calls: Sequence[tuple[str, dict[str, Any]]], prefix: str) -> AIMessag
     return AIMessage(content="", tool_calls=tool_calls)
 
 
-def _structured(
-    name: str, value: dict[str, Any], bound: Mapping[str, Sequence[str]], prefix: str
-) -> AIMessage:
+def _structured(name: str, value: dict[str, Any], bound: Mapping[str, Offered], prefix: str) -> AIMessage:
     if name in bound:
         return _calls([(name, value)], prefix)
     return AIMessage(json.dumps(value, ensure_ascii=False))

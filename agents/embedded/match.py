@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agents.embedded import phrases
 from agents.embedded.sentences import Sentence, sentences
-from agents.embedded.text import Profile, Unit, coverage, names, profile_of, units, words
+from agents.embedded.text import Profile, Unit, coverage, cut, names, phrase, profile_of, units, words
 from agents.embedded.words import FIGURES, NON_ANSWER, TARIFF, TROUBLE
 
 _RATE = re.compile(r"(?i)\b(?:per|a) (?:\w+ )?(?:user|seat|month|year)|/|每|\|")
@@ -46,7 +46,7 @@ def blocks_in(content: str) -> list[Block]:
             head = (match[1], *_title_and_locator(match[2] or "")) if match and opened else None
             body = []
         elif not (
-            blank_before and row.startswith("[") and row.endswith("]")
+            blank_before and row.startswith("[") and row.endswith("]") and " " in row
         ):  # a note of the tool's, no text
             body.append(row)
         blank_before = row is None or not row.strip()
@@ -90,6 +90,8 @@ class Wanted:
 
 def read_criterion(criterion: str, objective: str) -> Wanted:
     """Take a criterion apart."""
+    if criterion in phrases.ANSWERED and objective.strip():
+        return _question(objective)
     label = phrases.label(criterion)
     entity, aspect = phrases.entity_and_aspect(label)
     scope = "".join(re.findall(r"[(（]([^()（）]*)[)）]$", aspect))
@@ -102,6 +104,14 @@ def read_criterion(criterion: str, objective: str) -> Wanted:
         if u.key not in taken
     ]
     return Wanted(label, entity, bare, wanted, scope, soft, [u.key for u in wanted if u.key in FIGURES])
+
+
+def _question(objective: str) -> Wanted:
+    """Return what answers a question: sentences with the question's own content."""
+    asked = units(objective)
+    said = " ".join(objective.split()).replace("“", "'").replace("”", "'")
+    figures = [u.key for u in asked if u.key in FIGURES]
+    return Wanted(cut(said, 200), "", phrase(objective, most=200) or cut(said, 200), asked, figures=figures)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from agents.embedded.match import Block, blocks_in
+from agents.embedded.offered import Offered
 from agents.embedded.requests import clean
 
 Call = tuple[str, dict[str, Any]]
 SQL, READ = "sql", "source_id"  # the parameters that tell such a tool
-_QUERY_NAMES = ("query", "q", "question", "search", "keywords", "search_query", "pattern", "text")
+FILE_NAMES = ("list_files", "read_file", "search_files")
+QUERY_NAMES = ("query", "q", "question", "search", "keywords", "search_query", "pattern", "text")
 
 
 @dataclass(frozen=True)
@@ -19,23 +21,35 @@ class Toolbox:
     """The bound tools that the embedded worker knows how to use: (name, name of the parameter).
 
     `counted`: whether the search takes the number of passages as `k`.
+    `files`: whether files can be listed and read; `find`: whether their lines can be searched.
+    `others`: further tools that may be called unasked, known by what they say of themselves.
     """
 
     search: tuple[str, str] | None = None
     counted: bool = False
     read: tuple[str, str] | None = None
     sql: tuple[str, str] | None = None
+    files: bool = False
+    find: bool = False
+    others: list[Offered] = field(default_factory=list[Offered])
 
     @classmethod
-    def of(cls, bound: Mapping[str, Sequence[str]]) -> "Toolbox":
+    def of(cls, bound: Mapping[str, Offered]) -> "Toolbox":
         """Choose among the bound tools, by name and parameter names."""
-        ordered = sorted(bound, key=lambda name: (name != "search_documents", "search" not in name, name))
-        search = _first(bound, ordered, _QUERY_NAMES)
+        names = {name: tool.names for name, tool in bound.items()}
+        ordered = sorted(names)
+        search = _first(names, ["search_documents"] if "search_documents" in names else [], QUERY_NAMES)
+        read = _first(names, [n for n in ordered if "read" in n], (READ,))
+        sql = _first(names, ordered, (SQL,))
+        known = {*FILE_NAMES, *(pair[0] for pair in (search, read, sql) if pair)}
         return cls(
             search=search,
-            counted=search is not None and "k" in bound[search[0]],
-            read=_first(bound, [n for n in ordered if "read" in n], (READ,)),
-            sql=_first(bound, ordered, (SQL,)),
+            counted=search is not None and "k" in names[search[0]],
+            read=read,
+            sql=sql,
+            files=all(name in names for name in FILE_NAMES[:2]),
+            find=FILE_NAMES[2] in names,
+            others=[t for name, t in bound.items() if t.unasked and name not in known],
         )
 
 

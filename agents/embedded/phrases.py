@@ -6,6 +6,9 @@ _QUERIES = ("Queries to try: ", "可用查询：")
 _WITH_SOURCE = (", an amount with a source", ", quoted with a source", "，须有数额和出处", "，须有出处")
 SIDE_BY_SIDE = ("What was found is set side by side, with its sources", "已有发现并列比较，并注明出处")
 TO_BUILD_ON = ("The findings to build on are named, with their sources", "列出可依据的发现，并注明出处")
+FILES = ("In the files: ", "在文件中：")
+LAYOUT = ("Layout", "目录结构")
+ANSWERED = ("The question is answered, with a source", "问题得到回答，并注明来源")
 FIGURES_OF = ("the table's figures, from a query", "表中数字，来自查询")
 TEMPLATES = frozenset((*SIDE_BY_SIDE, *TO_BUILD_ON))
 
@@ -64,6 +67,11 @@ def queries_in(task: str) -> list[str]:
         if found:
             return [q.strip() for q in rest.splitlines()[0].split("|") if q.strip()] if rest.strip() else []
     return []
+
+
+def file_clause(task: str) -> str:
+    """Return the clause of a task that lists or reads files; "" for any other task."""
+    return next((task.removeprefix(opening) for opening in FILES if task.startswith(opening)), "")
 
 
 def line(name: str, quote: str, locator: str) -> str:

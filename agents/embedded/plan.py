@@ -1,19 +1,21 @@
 """The embedded planner: independent gathering steps, one that compares, one that concludes."""
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents.embedded import phrases
 from agents.embedded.ask import Subject, is_figure, likely_documents, read_subject
+from agents.embedded.files import FILE_TOOLS, FileTask, read_files_objective
+from agents.embedded.ids import new_id
 from agents.embedded.requests import DocumentCatalogue, PlannerRequest
 from agents.embedded.tables import table_tasks
 from agents.embedded.text import concept_words, cut, is_chinese, units
 
 MAX_GATHERING = 12
 MAX_STEP_BUDGET = 4
+FILE_BUDGET = 3  # list all, list or read what is meant, and one to spare
 DOCUMENT_TOOLS = ("search_documents", "read_document")
 TABLE_TOOL = "query_tables"
 
@@ -29,7 +31,7 @@ class Work:
     budget: int = field(default=0)
 
     def __post_init__(self) -> None:
-        self.budget = min(MAX_STEP_BUDGET, len(self.criteria) + 1)
+        self.budget = self.budget or min(MAX_STEP_BUDGET, len(self.criteria) + 1)
 
 
 def plan(request: PlannerRequest, *, simplest: bool = False) -> dict[str, Any]:
@@ -44,6 +46,9 @@ def plan(request: PlannerRequest, *, simplest: bool = False) -> dict[str, Any]:
     chinese = subject.ask.chinese
     room = max(1, min(MAX_GATHERING, request.limits.max_steps - 2, request.limits.tool_budget // 2 - 2))
     tools = {tool.name for tool in request.tools}
+    tasks, questions = read_files_objective(request.objective) if set(FILE_TOOLS) <= tools else ([], [])
+    if tasks and not simplest:
+        return _file_plan(request, tasks[:room], questions, chinese)
     work = [] if simplest else _table_work(request, tools, room, chinese)
     if not work or _has_documents(request):
         work += _document_work(request, subject, tools, 1 if simplest else max(1, room - len(work)))
@@ -57,6 +62,48 @@ def plan(request: PlannerRequest, *, simplest: bool = False) -> dict[str, Any]:
         "assumptions": _assumptions(request, chinese),
         "steps": steps,
     }
+
+
+def document_tools(tools: Iterable[str]) -> list[str] | None:
+    """Return the tools of a step that searches documents; None leaves the choice open: there are no documents."""
+    names = set(tools)
+    return [t for t in DOCUMENT_TOOLS if t in names] if DOCUMENT_TOOLS[0] in names else None
+
+
+def _file_plan(
+    request: PlannerRequest, tasks: Sequence[FileTask], questions: Sequence[str], chinese: bool
+) -> dict[str, Any]:
+    """Return a plan that lists and reads files side by side, and tells from them what is asked."""
+    work = [_file_work(task, chinese) for task in tasks][: max(1, request.limits.max_steps)]
+    _fit_budget(work, request.limits.tool_budget)
+    ids: list[str] = []
+    steps = [_step(item, new_id(item.name, ids)) for item in work]
+    if len(steps) < request.limits.max_steps:
+        last = concluding_step("conclude", ids, ("、" if chinese else ", ").join(questions), chinese)
+        asked = [phrases.criterion("", _bare(q), chinese=chinese, figure=False) for q in questions]
+        steps.append({**last, "success_criteria": _criteria(asked) or last["success_criteria"]})
+    return {
+        "goal": cut(request.objective.strip(), 300),
+        "assumptions": _assumptions(request, chinese),
+        "steps": steps,
+    }
+
+
+def _file_work(task: FileTask, chinese: bool) -> Work:
+    what = _bare(task.clause(chinese))
+    verb = "list" if task.listing else "read"
+    return Work(
+        f"{verb}-{task.kind or task.what}",
+        _task(phrases.said(phrases.FILES, chinese) + task.clause(chinese)),
+        _criteria([phrases.criterion("", what, chinese=chinese, figure=False)]),
+        list(FILE_TOOLS),
+        FILE_BUDGET,
+    )
+
+
+def _bare(text: str) -> str:
+    """Keep a clause from being read as "entity: aspect"."""
+    return re.sub(r"[:：]\s*", " ", text)
 
 
 def _has_documents(request: PlannerRequest) -> bool:
@@ -79,9 +126,7 @@ def _table_work(request: PlannerRequest, tools: set[str], room: int, chinese: bo
 
 
 def _document_work(request: PlannerRequest, subject: Subject, tools: set[str], room: int) -> list[Work]:
-    search = _Searching(
-        subject, request.catalogue.documents, [t for t in DOCUMENT_TOOLS if t in tools] or None
-    )
+    search = _Searching(subject, request.catalogue.documents, document_tools(tools))
     entities, aspects = subject.entities, subject.aspects
     if not entities and len(aspects) == 1 and room > 1:
         # One question: ask each of the documents that are clearly about it.
@@ -134,7 +179,8 @@ class _Searching:
         scope = self.subject.ask.scope
         brackets = "（{}）" if self.chinese else " ({})"
         about = aspect + brackets.format(scope) if scope else aspect
-        task = f"在资料中查找：{about}" if self.chinese else f"Find in the documents: {about}"
+        where = ("在资料中查找：", "Find in the documents: ") if self.tools else ("查找：", "Find out: ")
+        task = f"{where[0 if self.chinese else 1]}{about}"
         titles = likely_documents(units(aspect), self.catalogue)
         queries = self._translated([("", aspect)]) + [f"{title} {aspect}" for title in titles]
         work = self._work([aspect], task, [self._criterion("", about)], [aspect, *queries] if queries else [])
@@ -237,26 +283,3 @@ def _assumptions(request: PlannerRequest, chinese: bool) -> list[str]:
         )
         return [text, more]
     return [text]
-
-
-SECOND_TRY = re.compile(r"-(\d+)$")
-
-
-def new_id(name: str, taken: list[str]) -> str:
-    """Return a step id made from a name, unlike all those taken, and add it to them.
-
-    No id ends in a dash and digits, which is what a second try at a step looks like.
-    """
-    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
-    base = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:48].strip("-") or "find"
-    base = base if re.match(r"[a-z0-9]", base) else f"step-{base}"
-    base = f"{base}-a" if SECOND_TRY.search(base) else base
-    used = {t.casefold() for t in taken}
-    step_id, letters = (
-        base,
-        iter(f"{a}{b}" for a in "bcdefghijklmnopqrstuvwxyz" for b in ("", *"abcdefghijklmnopqrstuvwxyz")),
-    )
-    while step_id in used:
-        step_id = f"{base}-{next(letters)}"
-    taken.append(step_id)
-    return step_id

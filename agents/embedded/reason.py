@@ -17,7 +17,10 @@ Line = tuple[str, str, str]
 def reasoned(request: WorkerRequest, wanted: Sequence[Wanted], chinese: bool) -> dict[str, Any]:
     """Return the Finding of a step that only has its dependencies."""
     lines = [line for dependency in request.dependencies for line in _lines_of(dependency)]
-    if any(c in phrases.TO_BUILD_ON for c in request.step.success_criteria):
+    answering = _answering(lines, wanted) if not _has_template(request) else []
+    if answering:
+        lines = answering
+    elif any(c in phrases.TO_BUILD_ON for c in request.step.success_criteria):
         lines = _telling(lines, request.objective)
     else:
         lines = _side_by_side(lines)
@@ -35,6 +38,23 @@ def reasoned(request: WorkerRequest, wanted: Sequence[Wanted], chinese: bool) ->
         "criteria": verdicts,
         "missing": [cut(w.label, 300) for w, v in zip(wanted, verdicts, strict=False) if not v["met"]],
     }
+
+
+def _has_template(request: WorkerRequest) -> bool:
+    return any(c in phrases.TEMPLATES for c in request.step.success_criteria)
+
+
+def _answering(lines: Sequence[Line], wanted: Sequence[Wanted]) -> list[Line]:
+    """Return for each criterion the lines that say it, those first that say it in their label: a file's section."""
+    chosen: list[Line] = []
+    for want in wanted:
+        scored = [
+            (coverage(want.units, (Profile(label), 1.0), (Profile(quote), 0.7)), (label, quote, locator))
+            for label, quote, locator in lines
+        ]
+        best = [line for score, line in sorted(scored, key=lambda s: -s[0]) if score >= 0.5][:3]
+        chosen += [line for line in best if line not in chosen]
+    return chosen[:MAX_NAMED]
 
 
 def _lines_of(dependency: Dependency) -> list[Line]:

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.embedded import phrases
+from agents.embedded.files import FILE_TOOLS
+from agents.embedded.ids import SECOND_TRY
 from agents.embedded.match import Wanted, read_criterion
 from agents.embedded.plan import (
-    DOCUMENT_TOOLS,
     MAX_STEP_BUDGET,
-    SECOND_TRY,
     TABLE_TOOL,
     comparing_step,
     concluding_step,
+    document_tools,
 )
 from agents.embedded.requests import JudgedStep, ReplannerRequest, ReviewerRequest, TriedStep
 from agents.embedded.text import concept_words, cut, is_chinese
@@ -21,6 +22,8 @@ from agents.embedded.work import other_words
 RECOVERABLE = frozenset(
     {"criteria_unmet", "unsupported_claim", "no_progress", "timeout", "transient", "dependency_failed"}
 )
+
+NOT_THERE = frozenset({"criteria_unmet", "unsupported_claim", "no_progress"})
 
 
 def review(request: ReviewerRequest) -> dict[str, Any]:
@@ -44,6 +47,8 @@ def _gaps(step: JudgedStep, chinese: bool) -> list[dict[str, Any]]:
     step_id = step.id or None
     skipped = step.error_type == "dependency_failed"
     recoverable = step.error_type in RECOVERABLE and not SECOND_TRY.search(step.id)
+    if phrases.file_clause(step.task) and step.error_type in NOT_THERE:
+        recoverable = False  # a folder does not list other names the second time
     if skipped:
         text = (
             f"未执行：{step.task}"
@@ -115,11 +120,14 @@ def _again(
     criteria = [cut(c, 1000) for c in unmet[:20]] or [tried.task.strip()[:1000] or "step"]
     old_task = tried.task.splitlines()[0] if tried.task.strip() else tried.step_id
     table = tried.task.find('table "') >= 0 or tried.task.find('表 "') >= 0
-    tools = [t.name for t in request.tools if t.name in ((TABLE_TOOL,) if table else DOCUMENT_TOOLS)]
+    files = bool(phrases.file_clause(tried.task))
+    names = [t.name for t in request.tools]
+    known = FILE_TOOLS if files else (TABLE_TOOL,)
+    tools = [n for n in names if n in known] if table or files else document_tools(names)
     wanted = [read_criterion(c, request.objective) for c in criteria]
     labels = cut("; ".join(w.label for w in wanted), 300)
     task = f"换一种方式再找：{labels}" if chinese else f"Look again, in other words, for: {labels}"
-    if table:
+    if table or files:
         task = cut(tried.task, 2000)
     else:
         queries = [q for w in wanted for q in _other_queries(w, tried, request, chinese)]
@@ -179,5 +187,13 @@ def _closing(
             step = comparing_step(step_id, needs, chinese)
         else:
             step = concluding_step(step_id, needs, "", chinese)
-        steps.append({**step, "task": old.task.strip()[:2000] or step["task"], "replaces": old.step_id})
+        asked = [c for c in old.success_criteria if c.strip()][:20]
+        steps.append(
+            {
+                **step,
+                "task": old.task.strip()[:2000] or step["task"],
+                "success_criteria": asked or step["success_criteria"],
+                "replaces": old.step_id,
+            }
+        )
     return steps

@@ -44,6 +44,9 @@ _MEANINGS = """
     warranty guarantee 保修 质保
     delivery shipping 配送 交付 发货
     refund 退款
+    build compile building 构建 编译 打包
+    layout laid organise organised organize organized structure 组织 布局 目录结构
+    test 测试
 """
 CONCEPTS = tuple(_split(row) for row in _MEANINGS.strip().splitlines())
 

@@ -8,8 +8,11 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from agents.embedded import phrases, tables
+from agents.embedded import phrases, reading, tables
+from agents.embedded.files import read_clause
 from agents.embedded.match import Block, Quote, Wanted, denial_for, quotes_for, read_criterion
+from agents.embedded.offered import Offered
+from agents.embedded.other import other_calls, result_quotes
 from agents.embedded.past import READ, SQL, Call, Past, Toolbox, read_past
 from agents.embedded.reason import reasoned
 from agents.embedded.requests import WorkerRequest
@@ -38,17 +41,58 @@ class Situation:
 
 
 def next_move(
-    request: WorkerRequest, messages: Sequence[BaseMessage], bound: Mapping[str, Sequence[str]]
+    request: WorkerRequest, messages: Sequence[BaseMessage], bound: Mapping[str, Offered]
 ) -> list[Call] | dict[str, Any]:
     """Return the tool calls to make next, or the Finding as a dict."""
     text = request.objective or request.step.task
     wanted = [read_criterion(c, request.objective) for c in request.step.success_criteria[:20]]
     now = Situation(request, Toolbox.of(bound), read_past(messages), wanted, is_chinese(text))
+    files = read_clause(phrases.file_clause(request.step.task))
+    if files is not None:
+        calls = reading.calls(files, now.past) if now.toolbox.files else []
+        fresh = [c for c in calls if c not in now.past.calls][: now.left]
+        return fresh or _file_finding(now, reading.lines(files, now.past, request.objective, now.chinese))
     queried = any(SQL in arguments for _, arguments in now.past.calls)
     table = tables.read_task(request.step.task) if now.toolbox.sql or queried else None
-    calls = _table_calls(now, table) if table else _search_calls(now)
+    calls = _table_calls(now, table) if table else _search_calls(now) or _tool_calls(now)
     fresh = [c for i, c in enumerate(calls) if c not in now.past.calls and c not in calls[:i]][: now.left]
     return fresh or conclude(now, table)
+
+
+def _file_finding(now: Situation, lines: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the Finding of a step that lists or reads files: it is met if there was something to list or read."""
+    verdicts: list[dict[str, Any]] = [
+        {"criterion": c, "met": bool(lines), "reason": _reason(now, w, len(lines), None)}
+        for c, w in zip(now.request.step.success_criteria[:20], now.wanted, strict=False)
+    ]
+    missing = [] if lines else [w.label for w in now.wanted]
+    cited = [source for _, source in lines] or [b.id for b in now.past.blocks[:3]]
+    return finding([line for line, _ in lines], cited, verdicts, missing, now.chinese)
+
+
+def _tool_calls(now: Situation) -> list[Call]:
+    """Return calls of other tools, and of the search in files, for what nothing has met so far."""
+    step = now.request.step
+    if now.past.rounds >= 4 or all(_quotes(now, w) for w in now.wanted):
+        return []
+    answering = any(c in phrases.ANSWERED for c in step.success_criteria)
+    text = now.request.objective if answering else f"{step.task.splitlines()[0] if step.task else ''}"
+    calls = other_calls(now.toolbox.others, f"{text}", now.left)
+    fresh = [c for c in calls if c not in now.past.calls]
+    if not fresh and now.toolbox.find and now.toolbox.files:
+        return reading.search_calls([u for w in now.wanted for u in w.units], now.past)
+    return fresh
+
+
+def _quotes(now: Situation, wanted: Wanted) -> list[Quote]:
+    most = 4 if wanted.aspect and not wanted.entity and wanted.label in _asked(now) else 2
+    return quotes_for(wanted, now.past.blocks, most) or result_quotes(wanted, now.past, now.toolbox.others)
+
+
+def _asked(now: Situation) -> list[str]:
+    """Return the labels of criteria that are the objective's question as a whole."""
+    pairs = zip(now.request.step.success_criteria, now.wanted, strict=False)
+    return [w.label for c, w in pairs if c in phrases.ANSWERED]
 
 
 def _search_calls(now: Situation) -> list[Call]:
@@ -193,7 +237,7 @@ def finding(
 
 
 def _quote_lines(now: Situation, wanted: Wanted) -> list[tuple[str, str]]:
-    quotes: list[Quote] = quotes_for(wanted, now.past.blocks)
+    quotes = _quotes(now, wanted)
     return [(phrases.line(wanted.label, q.text, q.block.locator or q.block.id), q.block.id) for q in quotes]
 
 

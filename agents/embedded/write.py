@@ -19,7 +19,16 @@ class _Statement:
 
     @property
     def text(self) -> str:
-        return f"“{self.quote}” {self.cite}".rstrip()
+        parts = self.quote.split("” / “")
+        return f"{' / '.join(map(_shown, parts))} {self.cite}".rstrip()
+
+
+# Brackets that would read as a citation, and a word that begins with a dot: as code they stay as they are.
+_CODE_LIKE = re.compile(r"\[[^\[\]]*[^\d\[\]][^\[\]]*\](?!\()|\s\.(?=\s|\w)")
+
+
+def _shown(quote: str) -> str:
+    return f"`{quote}`" if _CODE_LIKE.search(quote) else f"“{quote}”"
 
 
 def write(request: WriterRequest) -> str:
@@ -40,13 +49,27 @@ def write(request: WriterRequest) -> str:
             )
         elif finding not in build_on and not _is(finding, "compare"):  # that one repeats the others
             statements += [_statement(line, numbers, finding) for line in lines]
+    statements = _unsaid(list(dict.fromkeys(statements)), build_on, numbers)
     if build_on:
         parts.append(_build_on(build_on, numbers, chinese))
-    parts += _grouped(list(dict.fromkeys(statements)))
+    parts += _grouped(statements)
     parts += others
     if request.gaps:
         parts.append(_unknown(request.gaps, chinese))
     return "\n\n".join(parts)
+
+
+def _unsaid(
+    statements: list[_Statement], build_on: Sequence[FindingEntry], numbers: dict[str, int]
+) -> list[_Statement]:
+    """Leave out what the conclusion says already, if that is nearly everything: a short answer needs no second copy."""
+    said = {s.quote for f in build_on for s in _rows(f, numbers)[:_MAX_BUILD_ON]}
+    rest = [s for s in statements if s.quote not in said]
+    return rest if len(rest) * 4 <= len(statements) else statements
+
+
+def _rows(finding: FindingEntry, numbers: dict[str, int]) -> list[_Statement]:
+    return [_statement(line, numbers, finding) for line in phrases.lines_in(finding.summary)]
 
 
 def _lead(request: WriterRequest, chinese: bool) -> str:
@@ -82,7 +105,7 @@ def _plain(text: str) -> str:
 
 def _build_on(findings: Sequence[FindingEntry], numbers: dict[str, int], chinese: bool) -> str:
     title = "## 结论可依据的要点" if chinese else "## What a conclusion can build on"
-    rows = [_statement(line, numbers, f) for f in findings for line in phrases.lines_in(f.summary)]
+    rows = [row for f in findings for row in _rows(f, numbers)]
     return "\n".join([title, "", *(f"- {_plain(s.label)}: {s.text}" for s in rows[:_MAX_BUILD_ON])])
 
 

@@ -1,18 +1,28 @@
 """Whatever the embedded model is sent, its answers fit the schemas."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+from pydantic import Field
 
 from agents.offline import OfflineChatModel
 from schemas.evidence import Finding, Review
 from schemas.plan import parse_draft
 
 MODEL = OfflineChatModel()
-NAMES = ["search_documents", "read_document", "query_tables", "other"]
+NAMES = [
+    "search_documents",
+    "read_document",
+    "query_tables",
+    "other",
+    "list_files",
+    "read_file",
+    "search_files",
+]
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 words = st.sampled_from(
@@ -47,6 +57,14 @@ words = st.sampled_from(
         "原因",
         "提出",
         "建议",
+        "read",
+        "list the tests",
+        "README",
+        "src/a.py (3 bytes)",
+        "then",
+        "读取文件",
+        "In the files: read the build file",
+        "The question is answered, with a source",
     ]
 )
 texts = st.one_of(st.text(max_size=60), st.lists(words, max_size=12).map(" ".join))
@@ -167,6 +185,19 @@ BOUND = [
     searching("query_tables", "sql"),
     searching("read_document", "source_id"),
 ]
+
+
+def price_of(article: str, month: Annotated[str, Field(pattern=r"^\d{4}$")], count: int) -> str:
+    """Look up the price of an article."""
+    return f"{article} {month} {count}"
+
+
+FILES_AND_OWN = [
+    searching("list_files", "pattern"),
+    searching("read_file", "path"),
+    searching("search_files", "text"),
+    StructuredTool.from_function(price_of),
+]
 blocks = st.lists(
     st.tuples(words, texts, texts).map(lambda b: f"[{b[0]}] {b[1]} ({b[1]}.md#L1)\n{b[2]}"), max_size=4
 )
@@ -191,16 +222,24 @@ dependencies = st.lists(
     given_results=st.lists(results, min_size=1),
     deps=dependencies,
     failing=st.booleans(),
+    offered=st.sampled_from([BOUND, FILES_AND_OWN, [*BOUND, *FILES_AND_OWN]]),
 )
 def test_a_worker_always_concludes_with_a_valid_finding(
-    objective: str, step_criteria: Any, task: str, budget: int, given_results: Any, deps: Any, failing: bool
+    objective: str,
+    step_criteria: Any,
+    task: str,
+    budget: int,
+    given_results: Any,
+    deps: Any,
+    failing: bool,
+    offered: Any,
 ) -> None:
     step = {"id": "s", "task": task, "success_criteria": step_criteria, "tool_budget": budget}
     request = {"role": "worker", "objective": objective, "step": step, "dependencies": deps}
     later: list[BaseMessage] = []
     calls: list[str] = []
     for _ in range(budget + 2):
-        made = answer(request, *later, bound=BOUND if len(calls) < budget else ())
+        made = answer(request, *later, bound=offered if len(calls) < budget else ())
         if not made.tool_calls:
             finding = Finding.model_validate(json.loads(made.text))
             assert len(finding.criteria) == len(step_criteria)

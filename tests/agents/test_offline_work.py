@@ -1,7 +1,12 @@
 """The embedded worker: what it searches for, quotes, and calls unmet."""
 
-from langchain_core.messages import AIMessage, ToolMessage
+from typing import Literal
 
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+
+from nodes.shortcut import CRITERION
 from tests.agents.asking import (
     CARRIED,
     FINDING,
@@ -130,3 +135,106 @@ def test_a_dependency_that_was_cut_to_fit_is_still_quoted_with_its_place() -> No
     short = {**CARRIED, "summary": str(CARRIED["summary"])[:50] + note}
     _, finding = work([criterion], dependencies=[short], tools=())
     assert finding.summary == "- alda: pricing: “The Team plan costs $19 per seat…” (alda/pricing.md#L3)"
+
+
+def list_files(folder: str = ".", pattern: str = "**/*") -> str:
+    """List files."""
+    return folder + pattern
+
+
+def read_file(path: str, start_line: int = 1, max_lines: int = 400) -> str:
+    """Read a file."""
+    return path
+
+
+FILES = (StructuredTool.from_function(list_files), StructuredTool.from_function(read_file))
+FILE_TOOLS = [{"name": n, "description": "", "permission": "read"} for n in ("list_files", "read_file")]
+
+
+def listing(*paths: str) -> str:
+    return "[lll1111] Files (./**/*)\n" + "\n".join(f"{p} (10 bytes)" for p in paths)
+
+
+@pytest.mark.parametrize(
+    ("clause", "paths", "call"),
+    [
+        ("read the build file", ["README.md", "sub/pom.xml", "pom.xml"], {"path": "pom.xml"}),
+        ("读取构建文件", ["Cargo.toml", "src/lib.rs"], {"path": "Cargo.toml"}),
+        (
+            "read the first 5 lines of the readme",
+            ["a.py", "README.rst"],
+            {"path": "README.rst", "max_lines": 5},
+        ),
+        ("读取 README 的前 5 行", ["README"], {"path": "README", "max_lines": 5}),
+        ("read docs/usage.md", ["docs/usage.md", "usage.md"], {"path": "docs/usage.md"}),
+        ("read the change log file", ["b/change-log.txt"], {"path": "b/change-log.txt"}),
+        ("list the sources", ["lib/a.rb", "x.md"], {"folder": "lib", "pattern": "**/*"}),
+        ("列出源码", ["a.go", "b.go", "c.py"], {"folder": ".", "pattern": "**/*.go"}),
+        ("list the sources", ["src/main/A.java"], {"folder": "src/main", "pattern": "**/*"}),
+        ("list the tests", ["src/test/T.java", "src/A.java"], {"folder": "src/test", "pattern": "**/*"}),
+        ("list the tests", ["a.go", "a_test.go"], {"folder": ".", "pattern": "**/*_test.*"}),
+        ("列出docs 目录的文件", ["docs/a.md"], {"folder": "docs", "pattern": "**/*"}),
+        ("list the files of the docs folder", ["docs/a.md"], {"folder": "docs", "pattern": "**/*"}),
+    ],
+)
+def test_a_clause_is_mapped_to_the_names_that_the_folder_has(
+    clause: str, paths: list[str], call: dict[str, object]
+) -> None:
+    calls, _ = work(
+        [clause], listing(*paths), "[fff1111] f (f#L1)\nx", task=f"In the files: {clause}", tools=FILES
+    )
+    assert [message[0]["args"] for message in calls][1:] == [call]
+
+
+@pytest.mark.parametrize("clause", ["read the build file", "list the tests", "读取 README 的前 5 行"])
+def test_what_a_folder_does_not_have_is_unmet_and_nothing_else_is_read_for_it(clause: str) -> None:
+    calls, finding = work([clause], listing("a.txt"), task=f"In the files: {clause}", tools=FILES)
+    assert len(calls) == 1
+    assert not finding.criteria[0].met
+    assert finding.missing == [clause]
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "Read pyproject.toml and list the tests, then say how it is tested.",
+        "先读取 pyproject.toml，列出测试，最后说明如何测试",
+    ],
+)
+def test_what_comes_before_then_is_gathered_side_by_side(objective: str) -> None:
+    draft = plan(objective, catalogue(), tools=FILE_TOOLS)
+    assert [s.depends_on for s in draft.steps] == [[], [], ["read-pyproject-toml", "list-tests"]]
+
+
+def test_an_objective_of_documents_stays_one_where_files_can_be_read_too() -> None:
+    draft = plan("Find the price and list the vendors", catalogue(), tools=[*TOOLS, *FILE_TOOLS])
+    assert draft.steps[0].tools == ["search_documents", "read_document"]
+
+
+def test_steps_do_not_search_where_there_is_only_a_reader() -> None:
+    draft = plan("Find the price", catalogue(), tools=[TOOLS[1]])
+    assert draft.steps[0].tools is None
+
+
+@pytest.mark.parametrize("criterion", CRITERION.values())
+def test_a_question_is_searched_by_its_own_words_and_judged_by_them(criterion: str) -> None:
+    question = "What does the Team plan of Alda cost?"
+    calls, finding = work([criterion], PRICED, task=question, objective=question)
+    assert [c["args"]["query"] for c in calls[0]] == ["Team plan Alda cost"]
+    assert finding.criteria[0].met
+    other = "[ccc3333] Notes (n.md#L1)\nThe question is answered with a source.\n"
+    assert not work([criterion], other, task=question, objective=question)[1].criteria[0].met
+
+
+def test_a_tool_is_given_one_of_the_values_it_lists() -> None:
+    def level(unit: Literal["day", "week"], place: str) -> str:
+        """Look up the water level of a place."""
+        return unit + place
+
+    tool = StructuredTool.from_function(level)
+    question = "What was the water level in Aldness per week?"
+    calls, finding = work(
+        [CRITERION["en"]], "[www1111] level\n3.2 m", task=question, objective=question, tools=[tool]
+    )
+    assert [c["args"] for c in calls[0]] == [{"unit": "week", "place": "Aldness"}]
+    assert finding.source_ids == ["www1111"]
