@@ -11,13 +11,14 @@ reads or is idempotent, and counts again; any other is not, because nobody knows
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.answers import Answers
 from schemas.evidence import ErrorType, Source
 from tools.artifacts import ArtifactStore
 from tools.results import SourceDraft, clean_text, cut, drafts_from
@@ -35,6 +36,7 @@ class CallRecord(BaseModel):
         id: see `call_identity`; ids sort as the model asked.
         key: the same for calls of the same tool with the same arguments.
         arguments: cut to one short line; urls: the web addresses in the whole of them, one a line.
+        answers: of the model, since the call before this one; see agents/answers.py.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -49,6 +51,7 @@ class CallRecord(BaseModel):
     content: str = ""
     sources: list[Source] = Field(default_factory=list[Source])
     error_type: ErrorType | None = None
+    answers: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
 
 
 class StepLedger:
@@ -81,6 +84,7 @@ class StepLedger:
         self._now = now
         self.step_id = step_id
         self.grant = grant
+        self.answers = Answers()
         self.records: dict[str, CallRecord] = {}
         self.replayed: set[str] = set()
         self.closed: ErrorType | None = None
@@ -88,9 +92,15 @@ class StepLedger:
     async def load(self) -> None:
         """Read what an interrupted run of this attempt has recorded."""
         items = await self._store.asearch(self._namespace, limit=1000)
-        records = [CallRecord.model_validate(item.value) for item in items]
+        self.restore([item.value for item in items])
+
+    def restore(self, recorded: Sequence[Mapping[str, Any]]) -> None:
+        """Take up what an interrupted run of this attempt has recorded."""
+        records = [CallRecord.model_validate(value) for value in recorded]
         self.records = {record.id: record for record in sorted(records, key=lambda record: record.id)}
         self.replayed = {record.id for record in records if record.state != "running"}
+        for record in records:
+            self.answers.restore(record.answers)
 
     @property
     def used(self) -> int:
@@ -171,6 +181,7 @@ class StepLedger:
             arguments=shown(arguments),
             urls="\n".join(sorted(allowed_urls([whole(arguments)]))),
             key=call_key(tool, arguments),
+            answers=self.answers.unsaved(),
         )
         # Calls of one answer may start in any order, and after a crash in another one.
         self.records = dict(sorted((self.records | {identity: record}).items()))
@@ -203,6 +214,14 @@ class StepLedger:
         """Store that the body ended with an error."""
         record.state, record.content, record.error_type = "error", message, error_type
         await self._save(record)
+
+    async def keep_answers(self) -> None:
+        """Store the model's last answers, where a call has been recorded before: the next thing may take long."""
+        answers = self.answers.unsaved()
+        if answers and self.records:
+            record = [*self.records.values()][-1]
+            record.answers |= answers
+            await self._save(record)
 
     async def _save(self, record: CallRecord) -> None:
         await self._store.aput(self._namespace, record.id, record.model_dump(mode="json"), index=False)

@@ -1,12 +1,13 @@
 """The worker's model as LangChain's agent uses it: its tools bound in the way that the server takes."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ValidationError
 
@@ -33,6 +34,13 @@ _FINDING_TOOL = StructuredTool.from_function(
 )
 
 
+@dataclass(frozen=True)
+class _Bound:
+    """All that the agent wants of a bound model. A Runnable around it would only add a trace."""
+
+    ainvoke: Callable[[list[AnyMessage]], Awaitable[AIMessage]]
+
+
 class WorkerModel:
     """Stands where the agent expects a chat model, and asks the step's model, or its fallback."""
 
@@ -43,10 +51,19 @@ class WorkerModel:
         """Return what answers a request with these tools; how the tools are forced is decided here, not by the caller."""
         kwargs.pop("tool_choice", None)
 
-        async def answer(request: list[AnyMessage]) -> AIMessage:
-            return await self._answer(list(tools), request, kwargs)
+        return cast("Runnable[Any, Any]", _Bound(partial(self._kept, list(tools), kwargs)))
 
-        return cast("Runnable[Any, Any]", RunnableLambda(answer))
+    async def _kept(
+        self, tools: list[BaseTool], settings: dict[str, Any], request: list[AnyMessage]
+    ) -> AIMessage:
+        """Return the answer of an interrupted run, as long as there is one, else the model's."""
+        answers = at_work().ledger.answers
+        turn = 1 + sum(isinstance(message, AIMessage) for message in request)
+        message = answers.again(turn)
+        if message is None:
+            message = await self._answer(tools, request, settings)
+            answers.note(turn, message)
+        return message
 
     async def _answer(
         self, tools: list[BaseTool], request: list[AnyMessage], settings: dict[str, Any]

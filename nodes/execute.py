@@ -27,6 +27,7 @@ from schemas.evidence import Evidence
 from schemas.state import LaneTask, add_usage
 
 SCRATCHPAD = "__pregel_scratchpad"
+DURABILITY = "__pregel_durability"
 
 
 def make_execute(parts: Parts) -> LaneNode:
@@ -172,9 +173,12 @@ def worker_config(config: RunnableConfig, key: str) -> RunnableConfig:
 
     LangGraph numbers the subgraphs that one task calls. Lanes call theirs in the order in which steps finish, which a
     resume need not repeat: a worker could go on from another one's checkpoint.
+
+    It writes checkpoints only where it waits for a person, or fails: whatever it needs after a crash is in its ledger.
     """
     configurable = dict(config.get("configurable", {}))
     configurable["checkpoint_ns"] = f"execute:{key}"
+    configurable[DURABILITY] = "exit"
     scratchpad = configurable.get(SCRATCHPAD)
     if scratchpad is not None and dataclasses.is_dataclass(scratchpad) and not isinstance(scratchpad, type):
         configurable[SCRATCHPAD] = dataclasses.replace(scratchpad, subgraph_counter=lambda: 0)

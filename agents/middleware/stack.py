@@ -1,11 +1,12 @@
 """The worker's layers as one middleware.
 
-LangChain wraps each hook of each middleware in a trace of its own (two thread hops a call), and runs after_model as a
-superstep of its own (a checkpoint). A step passes through a dozen of them. As one middleware the layers stay one
-concern per file, and cost plain calls.
+LangChain wraps each hook of each middleware in a trace of its own, and runs after_model as a superstep of its own (a
+checkpoint). A step passes through a dozen of them. As one middleware the layers stay one concern per file, and cost
+plain calls. Its hooks are functions that return coroutines: LangSmith begins and ends the trace of an `async def` in
+other threads, also where nothing is traced, and that takes longer than all layers together.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,12 @@ class WorkerStack(AgentMiddleware[AgentState[Any], Any, Any]):
         self._tool_layers = (ToolErrors(), retry, budget)
 
     @override
-    async def awrap_model_call(
+    def awrap_model_call(
+        self, request: ModelRequest[Any], handler: ModelHandler
+    ) -> Coroutine[Any, Any, ModelResponse[Any] | ExtendedModelResponse[Any]]:
+        return self._model_call(request, handler)
+
+    async def _model_call(
         self, request: ModelRequest[Any], handler: ModelHandler
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         inner: Any = handler
@@ -49,7 +55,12 @@ class WorkerStack(AgentMiddleware[AgentState[Any], Any, Any]):
         return ExtendedModelResponse(response, Command(update=turn)) if turn else response
 
     @override
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+    def awrap_tool_call(
+        self, request: ToolCallRequest, handler: ToolHandler
+    ) -> Coroutine[Any, Any, ToolResult]:
+        return self._tool_call(request, handler)
+
+    async def _tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         inner: Any = handler
         for layer in reversed(self._tool_layers):
             inner = partial(layer.awrap_tool_call, handler=inner)
