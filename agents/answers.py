@@ -16,7 +16,7 @@ class Answers:
 
     def __init__(self) -> None:
         self._stored: dict[int, AIMessage] = {}
-        self._unsaved: dict[str, dict[str, Any]] = {}
+        self._unsaved: dict[int, AIMessage] = {}
 
     def restore(self, recorded: Mapping[str, Mapping[str, Any]]) -> None:
         """Take up answers of an interrupted run."""
@@ -32,10 +32,13 @@ class Answers:
 
     def note(self, turn: int, message: AIMessage) -> None:
         """Remember an answer until the next call is recorded."""
-        # What is no JSON (some clients' metadata) is kept as text.
-        self._unsaved[str(turn)] = message.model_dump(mode="json", fallback=str, exclude_defaults=True)
+        self._unsaved[turn] = message
 
     def unsaved(self) -> dict[str, dict[str, Any]]:
         """Return the answers since the last recorded call, for the next one's record."""
         answers, self._unsaved = self._unsaved, {}
-        return answers
+        # What is no JSON (some clients' metadata) is kept as text.
+        return {
+            str(turn): message.model_dump(mode="json", fallback=str, exclude_defaults=True)
+            for turn, message in answers.items()
+        }

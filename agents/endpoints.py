@@ -3,8 +3,10 @@
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
@@ -36,9 +38,17 @@ class Known:
     closed: bool = False
 
 
+@cache
+def _borne(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the attributes that objects of a class can have at all: asking pydantic for others takes long."""
+    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+    own_way = getattr(kind, "__getattr__", None) is not getattr(BaseChatModel, "__getattr__", None)
+    return names if own_way else tuple(name for name in names if name in fields or hasattr(kind, name))
+
+
 def model_name(model: BaseChatModel) -> str:
     """Return the name that a model is asked for by; where it has none, the name of its class."""
-    found = (getattr(model, name, None) for name in _NAMES)
+    found = (getattr(model, name, None) for name in _borne(type(model), _NAMES))
     return next((str(name) for name in found if isinstance(name, str) and name), type(model).__name__)
 
 
@@ -48,7 +58,7 @@ def endpoint_of(model: BaseChatModel) -> Endpoint:
     A model object that has neither name nor address is an endpoint of its own, as long as it lives.
     """
     name = model_name(model)
-    addresses = (getattr(model, attribute, None) for attribute in _ADDRESSES)
+    addresses = (getattr(model, attribute, None) for attribute in _borne(type(model), _ADDRESSES))
     address = next((str(value) for value in addresses if value), "")
     if name == type(model).__name__ and not address:
         return ("object", str(id(model)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
@@ -148,9 +148,9 @@ class Attempt:
         agent = self.parts.crew.agent(self.step.tools, self.task["grant"], self.approvals.autonomy)
         AT_WORK.set(self.work)
         state = await agent.ainvoke({"messages": [brief]}, config)
-        recorded = usage_in(state["messages"])
-        if recorded.model_calls > self.work.spent.model_calls:  # the interrupted run had finished
-            self.work.spent = recorded
+        answers = sum(isinstance(message, AIMessage) for message in state["messages"])
+        if answers > self.work.spent.model_calls:  # the interrupted run had finished
+            self.work.spent = usage_in(state["messages"])
         finding = cast("Finding | dict[str, Any] | None", state.get("structured_response"))
         if isinstance(finding, dict):  # a checkpoint under strict msgpack gives back a dict
             finding = Finding.model_validate(finding)
@@ -235,6 +235,8 @@ class Attempt:
         registry = self.parts.registry
         tools = {name: registry.spec(name).tool for name in registry.names()}
         spent = self.seconds - self.seconds_left()
+        if self.step.checks or self.parts.verify_step:
+            await self.ledger.keep_answers()
         try:
             async with asyncio.timeout(max(0.01, self.task["seconds_left"] - spent)):
                 failures = await failed_checks(self.step, evidence, tools.get, self.parts.verify_step)

@@ -85,8 +85,7 @@ class WorkerModel:
                 message = await line.ask_once(bound, sent, partial(ladder.refused, method))
             except MethodRefused:
                 continue
-            message = sound(message, [tool.name for tool in tools])
-            return message.model_copy(update={"tool_calls": _one_finding(message)})
+            return _one_finding(sound(message, [tool.name for tool in tools]))
 
     def _bound(
         self,
@@ -110,13 +109,14 @@ def _count_failed(model: BaseChatModel) -> None:
     step.spent = step.spent + Usage.of_call("worker", model_name(model))
 
 
-def _one_finding(message: AIMessage) -> list[Any]:
-    """Return the message's calls with one Finding at most: the first that is valid, else the last."""
+def _one_finding(message: AIMessage) -> AIMessage:
+    """Return the message with one Finding at most: the first that is valid, else the last."""
     findings = [call for call in message.tool_calls if call["name"] == FINDING]
     if len(findings) < 2:
-        return message.tool_calls
+        return message
     kept = next((call for call in findings if _is_valid(call["args"])), findings[-1])
-    return [call for call in message.tool_calls if call["name"] != FINDING or call is kept]
+    calls = [call for call in message.tool_calls if call["name"] != FINDING or call is kept]
+    return message.model_copy(update={"tool_calls": calls})
 
 
 def _is_valid(args: Any) -> bool:

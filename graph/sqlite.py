@@ -1,4 +1,8 @@
-"""SQLite for checkpoints and the Store: waits for other writers, and fails with one line that says what to do."""
+"""SQLite for checkpoints and the Store: waits for other writers, and fails with one line that says what to do.
+
+LangGraph's asynchronous classes send each statement to the connection's thread on its own: a transaction goes there
+and back four to six times. Here a whole one goes at once, through LangGraph's synchronous classes on the same connection.
+"""
 
 import asyncio
 import os
@@ -7,18 +11,29 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import Op, Result
+from langgraph.store.sqlite import SqliteStore as PlainStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from typing_extensions import override
 
 from graph.serializer import serializer
 from schemas.errors import StorageError
+
+T = TypeVar("T")
+
+
+async def at_once(conn: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Return `work(connection)`, done in the connection's own thread, between any other two statements."""
+    # aiosqlite offers nothing of the kind in public; without it every statement is a trip of its own.
+    inner = cast("Any", conn)
+    return await inner._execute(lambda: work(inner._conn))
 
 
 @asynccontextmanager
@@ -108,6 +123,20 @@ class SqliteCheckpoints(AsyncSqliteSaver):
     def __init__(self, conn: aiosqlite.Connection, home: Path) -> None:
         super().__init__(conn, serde=serializer())
         self.home = home
+        self._plain: SqliteSaver | None = None
+
+    async def _at_once(self, work: Callable[[SqliteSaver], T]) -> T:
+        await self.setup()
+        async with storage_errors(self.home, self.conn), self.lock:
+            return await at_once(self.conn, lambda conn: work(self._synchronous(conn)))
+
+    def _synchronous(self, conn: sqlite3.Connection) -> SqliteSaver:
+        if (
+            self._plain is None or self._plain.serde is not self.serde
+        ):  # copies of this object have another one
+            self._plain = SqliteSaver(conn, serde=self.serde)
+            self._plain.is_setup = True
+        return self._plain
 
     @override
     async def setup(self) -> None:
@@ -116,8 +145,7 @@ class SqliteCheckpoints(AsyncSqliteSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        async with storage_errors(self.home, self.conn):
-            return await super().aget_tuple(config)
+        return await self._at_once(lambda saver: saver.get_tuple(config))
 
     @override
     async def alist(self, config: RunnableConfig | None, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
@@ -133,28 +161,27 @@ class SqliteCheckpoints(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        async with storage_errors(self.home, self.conn):
-            return await super().aput(config, checkpoint, metadata, new_versions)
+        return await self._at_once(lambda saver: saver.put(config, checkpoint, metadata, new_versions))
 
     @override
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        async with storage_errors(self.home, self.conn):
-            await super().aput_writes(config, writes, task_id, task_path)
+        await self._at_once(lambda saver: saver.put_writes(config, writes, task_id, task_path))
 
     async def sweep(self, thread_id: str) -> None:
         """Drop the checkpoints of workers, which only a running step needs.
 
         Workers run in namespaces of their own below the thread's (`execute:<task>`).
         """
-        async with storage_errors(self.home, self.conn), self.lock:
-            for table in ("checkpoints", "writes"):
-                await self.conn.execute(
-                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns LIKE 'execute:%'",
-                    (thread_id,),
-                )
-            await self.conn.commit()
+
+        def delete(saver: SqliteSaver) -> None:
+            with saver.cursor() as cursor:
+                for table in ("checkpoints", "writes"):
+                    where = "thread_id = ? AND checkpoint_ns LIKE 'execute:%'"
+                    cursor.execute(f"DELETE FROM {table} WHERE {where}", (thread_id,))
+
+        await self._at_once(delete)
 
 
 class SqliteStore(AsyncSqliteStore):
@@ -167,6 +194,7 @@ class SqliteStore(AsyncSqliteStore):
     def __init__(self, conn: aiosqlite.Connection, home: Path) -> None:
         super().__init__(conn)
         self.home = home
+        self._plain: PlainStore | None = None
 
     @override
     async def setup(self) -> None:
@@ -182,5 +210,15 @@ class SqliteStore(AsyncSqliteStore):
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        batch = list(ops)
         async with storage_errors(self.home, self.conn):
-            return await super().abatch(ops)
+            if not self.is_setup:
+                await self.setup()
+            async with self.lock:
+                return await at_once(self.conn, lambda conn: self._synchronous(conn).batch(batch))
+
+    def _synchronous(self, conn: sqlite3.Connection) -> PlainStore:
+        if self._plain is None:
+            self._plain = PlainStore(conn)
+            self._plain.is_setup = True
+        return self._plain

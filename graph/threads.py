@@ -1,6 +1,5 @@
 """Threads: one run at a time, checked before anything is written; and a list of them."""
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -13,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 from typing_extensions import override
@@ -175,7 +174,7 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         store = self._index_store()
         roots = (ledger_root(thread_id), finished_root(thread_id), approvals_root(thread_id))
         items = [item for root in roots for item in await store.asearch(root, limit=100_000)]
-        await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items))
+        await store.abatch([PutOp(item.namespace, item.key, None) for item in items])
         await self.parts.sweep(thread_id)
 
     def _index_store(self) -> BaseStore:

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -19,12 +20,13 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict
 
 from agents.middleware.approval import Approvals
-from nodes.readiness import Grant, next_wave, seconds_left, step_task
+from nodes.readiness import Grant, next_wave, remaining_seconds, seconds_left, step_task
 from schemas.evidence import Evidence, Source, Usage
 from schemas.plan import Plan
 from schemas.state import StepTask, TaskState, merge_evidence, merge_sources
 
 READ = "__pregel_read"
+MOST = 100_000
 STATE_KEYS = ["choices", "objective", "plan", "limits", "evidence", "sources", "usage"]
 
 
@@ -49,33 +51,43 @@ class Flow:
 
     Attributes:
         state: of the graph when the superstep began; never changed.
+        namespace: of finished steps in the Store; ledgers: root of the ledgers of the superstep's steps.
         running: steps at work, with the tool runs reserved for them; those that wait for a person, too.
         finished: what has been done in this superstep, in this life or an earlier one of the process.
+        recorded: step key (see step_key) -> tool calls that an earlier life has recorded.
+        evidence, usage: all there is, of this superstep too.
     """
 
     state: TaskState
     store: BaseStore
     namespace: tuple[str, ...]
+    ledgers: tuple[str, ...]
     approvals: Approvals
     clock: Callable[[], float]
     began: float
     running: dict[str, int] = field(default_factory=dict[str, int])
     finished: list[Finished] = field(default_factory=list[Finished])
+    recorded: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
+    evidence: list[Evidence] = field(init=False)
+    usage: Usage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._count()
+
+    def _count(self) -> None:
+        """Bring what adds up over all finished steps up to date."""
+        self.evidence = merge_evidence(self.state["evidence"], [item.evidence for item in self.finished])
+        self.usage = sum((item.usage for item in self.finished), start=self.state["usage"])
 
     @property
     def plan(self) -> Plan:
         """The plan in force."""
         return cast("Plan", self.state["plan"])
 
-    @property
-    def evidence(self) -> list[Evidence]:
-        """All evidence, of this superstep too."""
-        return merge_evidence(self.state["evidence"], [item.evidence for item in self.finished])
-
-    @property
-    def usage(self) -> Usage:
-        """All that has been spent."""
-        return sum((item.usage for item in self.finished), start=self.state["usage"])
+    @cached_property
+    def ways(self) -> dict[str, float]:
+        """The longest way from each step's start to the plan's end: what to start first."""
+        return remaining_seconds(self.plan)
 
     def seconds_left(self) -> float:
         """Return the seconds before the run's deadline."""
@@ -117,18 +129,24 @@ class Flow:
         key = hashlib.sha256(f"{evidence.step_id}\n{evidence.attempt}".encode()).hexdigest()[:32]
         await self.store.aput(self.namespace, key, item.model_dump(mode="json"), index=False)
         self.finished.append(item)
+        self.evidence = merge_evidence(self.evidence, [evidence])
+        self.usage = self.usage + item.usage
         self.running.pop(evidence.step_id, None)
 
     async def load(self) -> None:
-        """Read what an interrupted life of this superstep has finished, and reserve for the steps it was sent with."""
+        """Read what an interrupted life of this superstep has left, and reserve for the steps it was sent with."""
         await self.approvals.load()
+        items = await self.store.asearch(self.namespace, limit=MOST)
+        calls = await self.store.asearch(self.ledgers, limit=MOST)
+        for item in calls:
+            self.recorded.setdefault(item.namespace[-1], []).append(item.value)
         wave = next_wave(self.plan, self.state["evidence"], self.state["usage"], self.state["limits"])
-        items = await self.store.asearch(self.namespace, limit=1000)
         found = [
             Finished.model_validate(item.value) for item in sorted(items, key=lambda item: item.created_at)
         ]
         done = {item.evidence.step_id for item in found}
         self.finished = found
+        self._count()
         self.running = {g.step.id: g.tool_calls for g in wave.grants if g.step.id not in done}
 
 

@@ -20,7 +20,7 @@ from agents.middleware.approval import Approvals
 from agents.worker import Attempt, WorkerParts
 from nodes.dataflow import Finished, Flow, read_state, step_key
 from nodes.parts import Emit, LaneNode, Parts, approvals_root, emitter, finished_root, ledger_root, thread_id
-from nodes.readiness import Grant, remaining_seconds
+from nodes.readiness import Grant
 from schemas.context import RunContext
 from schemas.events import StepFinished, StepReady, StepStarted
 from schemas.evidence import Evidence
@@ -50,9 +50,10 @@ def make_execute(parts: Parts) -> LaneNode:
 
         async def make() -> Flow:
             namespace = (*finished_root(thread), checkpoint_id)
+            ledgers = (*ledger_root(thread), checkpoint_id)
             state = read_state(config)
             approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread))
-            flow = Flow(state, store, namespace, approvals, parts.clock, parts.clock())
+            flow = Flow(state, store, namespace, ledgers, approvals, parts.clock, parts.clock())
             await flow.load()
             return flow
 
@@ -146,17 +147,17 @@ class Lane:
         key = step_key(self.checkpoint_id, grant.step.id, flow.attempt(grant.step.id))
         ledger = StepLedger(
             flow.store,
-            (*ledger_root(self.thread), self.checkpoint_id, key),
+            (*flow.ledgers, key),
             step_id=grant.step.id,
             grant=grant.tool_calls,
             artifacts=parts.artifacts,
             max_result_chars=limits.max_result_chars,
             now=parts.now,
         )
-        first = remaining_seconds(flow.plan)[grant.step.id]
+        ledger.restore(flow.recorded.get(key, []))
+        first = flow.ways[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
         async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
-            await ledger.load()
             # The task is made here: the run's deadline does not wait with the step.
             attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit)
             self.emit(started(attempt, grant))

@@ -60,8 +60,9 @@ def settled(plan: Plan, evidence: Sequence[Evidence]) -> dict[str, Evidence]:
 
 def _tries_again(step: Step, record: Evidence, evidence: Sequence[Evidence]) -> bool:
     """One more attempt: where the model's server failed before any tool ran, and where the plan says retry."""
-    tries = sum(e.step_id == step.id and e.plan_version == record.plan_version for e in evidence)
-    if record.passed or tries > 1 or record.finished_at == record.started_at or record.error_type in FINAL:
+    if record.passed or record.finished_at == record.started_at or record.error_type in FINAL:
+        return False
+    if sum(e.step_id == step.id and e.plan_version == record.plan_version for e in evidence) > 1:
         return False
     if wants_tools(step) and tool_runs_left(step, evidence) == 0:
         return False

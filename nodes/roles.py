@@ -47,9 +47,12 @@ class RoleAnswer(Generic[T]):
         return "plan_invalid" if self.invalid else "model_unavailable"
 
 
+_PLAN = PlanDraft.model_json_schema()
+
+
 def plan_schema(parse: Callable[[object], PlanDraft]) -> Schema[PlanDraft]:
     """Return the Plan schema with the run's own rules as its parser."""
-    return Schema("Plan", PlanDraft.model_json_schema(), parse)
+    return Schema("Plan", _PLAN, parse)
 
 
 REVIEW_SCHEMA: Schema[Review] = Schema("Review", Review.model_json_schema(), Review.model_validate)

@@ -34,7 +34,8 @@ class FitRequest(AgentMiddleware[AgentState[Any], Any, Any]):
 def size(message: AnyMessage) -> int:
     """Return the characters a message holds, tool-call arguments included."""
     calls = getattr(message, "tool_calls", [])
-    return len(message.text) + sum(len(str(call["args"])) for call in calls)
+    text = message.content if isinstance(message.content, str) else message.text
+    return len(text) + sum(len(str(call["args"])) for call in calls)
 
 
 def fit(messages: list[AnyMessage], max_chars: int) -> list[AnyMessage]:

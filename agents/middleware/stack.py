@@ -6,9 +6,11 @@ plain calls. Its hooks are functions that return coroutines: LangSmith begins an
 other threads, also where nothing is traced, and that takes longer than all layers together.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+import inspect
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from types import CoroutineType
+from typing import Any, TypeVar, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -25,7 +27,14 @@ from agents.middleware.answer import FindingAnswer, next_turn
 from agents.middleware.budget import ToolBudget, ToolErrors, ToolHandler, ToolResult
 from agents.middleware.fit import FitRequest
 
+Hook = TypeVar("Hook", bound=Callable[..., Any])
 ModelHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+
+
+def _signed(hook: Hook) -> Hook:
+    """Write a hook's signature on it: LangSmith asks for it in every call, and working it out takes longer than the rest."""
+    cast("Any", hook).__signature__ = inspect.signature(hook)
+    return hook
 
 
 class WorkerStack(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -37,9 +46,10 @@ class WorkerStack(AgentMiddleware[AgentState[Any], Any, Any]):
         self._tool_layers = (ToolErrors(), retry, budget)
 
     @override
+    @_signed
     def awrap_model_call(
         self, request: ModelRequest[Any], handler: ModelHandler
-    ) -> Coroutine[Any, Any, ModelResponse[Any] | ExtendedModelResponse[Any]]:
+    ) -> "CoroutineType[Any, Any, ModelResponse[Any] | ExtendedModelResponse[Any]]":
         return self._model_call(request, handler)
 
     async def _model_call(
@@ -55,9 +65,10 @@ class WorkerStack(AgentMiddleware[AgentState[Any], Any, Any]):
         return ExtendedModelResponse(response, Command(update=turn)) if turn else response
 
     @override
+    @_signed
     def awrap_tool_call(
         self, request: ToolCallRequest, handler: ToolHandler
-    ) -> Coroutine[Any, Any, ToolResult]:
+    ) -> "CoroutineType[Any, Any, ToolResult]":
         return self._tool_call(request, handler)
 
     async def _tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:

@@ -2,73 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
+from agents.answers import Answers
 from agents.ledger import StepLedger, call_identity
 from graph.persistence import Kept
 from schemas.errors import StorageError
 from tests.conftest import Look
 from tests.running import bench, of
-from tests.scripted import call, calls, finding, look, step
+from tests.scripted import Asked, call, calls, finding, look, step
 from tools.artifacts import MemoryArtifacts
 
 GONE = StorageError("the database is gone")
 
 
 class Saver(InMemorySaver):
-    """Fails once, at the first write of a worker that `fault` is true of."""
+    """Keeps nothing more of workers from `kill` on: a killed process writes no last checkpoint, as a failing one does."""
 
-    def __init__(self, fault: Callable[[str, dict[str, Any]], bool]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.faults = [fault]  # build_graph works on a copy, which shares this list
+        # build_graph works on a copy, which shares these lists
+        self.killed: list[bool] = []
+        self.of_workers: list[str] = []
+
+    def kill(self, asked: Asked) -> AIMessage:
+        """Answer as a model in a process that is killed meanwhile."""
+        self.killed.append(True)
+        raise GONE
 
     async def aput_writes(
         self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        self._fail("writes", config, writes)
-        await super().aput_writes(config, writes, task_id, task_path)
+        if not self._lost(config):
+            await super().aput_writes(config, writes, task_id, task_path)
 
     async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        self._fail("checkpoint", config, checkpoint["channel_values"].items())
+        if self._lost(config):
+            return config
         return await super().aput(config, checkpoint, metadata, new_versions)
 
-    def _fail(self, what: str, config: Any, values: Any) -> None:
-        inner = config["configurable"]["checkpoint_ns"].startswith("execute:")
-        if inner and self.faults and self.faults[0](what, dict(values)):
-            self.faults.clear()
-            raise GONE
-
-
-def a_tool_message_is_written(what: str, values: dict[str, Any]) -> bool:
-    messages = values.get("messages")
-    return what == "writes" and bool(messages) and isinstance(messages[-1], ToolMessage)
-
-
-def a_finding_is_checkpointed(what: str, values: dict[str, Any]) -> bool:
-    return what == "checkpoint" and values.get("structured_response") is not None
+    def _lost(self, config: Any) -> bool:
+        namespace = config["configurable"]["checkpoint_ns"]
+        if namespace:
+            self.of_workers.append(namespace)
+        return bool(self.killed and namespace)
 
 
 @pytest.mark.parametrize("permission", ["read", "write"])
 @pytest.mark.parametrize("fails", [False, True])
-async def test_invariant_13_a_recorded_call_is_not_repeated_though_its_message_was_lost(
+async def test_invariant_13_a_recorded_call_is_not_repeated_nor_is_the_answer_that_asked_for_it(
     permission: str, fails: bool
 ) -> None:
     tool = Look(permission=permission)
     if fails:
         tool.before = lambda query: (_ for _ in ()).throw(ValueError("no such page"))
-    saver = Saver(a_tool_message_is_written)
+    saver = Saver()
     b = bench(
         step("a", tools=["look"]),
-        work={"a": [look(), finding("a", "s1", met=not fails)]},
+        work={"a": [look(), saver.kill, finding("a", "s1", met=not fails)]},
         tools=[tool.tool()],
         checkpointer=saver,
     )
@@ -79,6 +81,7 @@ async def test_invariant_13_a_recorded_call_is_not_repeated_though_its_message_w
     out = await b.go_on()
     assert len(tool.runs) == out["usage"].tool_calls == of(out, "a").tool_calls == 1
     assert of(out, "a").passed is not fails
+    assert of(out, "a").model_calls == 2
     assert ("look failed: ValueError: no such page" in b.worker.asked[-1].text) is fails
 
 
@@ -88,19 +91,70 @@ def approve() -> Command[Any]:
 
 async def test_invariant_13_a_step_that_was_concluded_asks_nobody_again() -> None:
     tool = Look()
-    saver = Saver(a_finding_is_checkpointed)
+    saver = Saver()
+    verifying = asyncio.Event()
+
+    async def verify(step: Any, evidence: Any) -> bool:
+        if not verifying.is_set():
+            saver.killed.append(True)
+            verifying.set()
+            await asyncio.Event().wait()
+        return True
+
     b = bench(
         step("a"),
-        work={"a": [look(), finding("a", "s1"), finding("a", "s1")]},
+        work={"a": [look(), finding("a", "s1")]},
         tools=[tool.tool()],
         checkpointer=saver,
+        verify_step=verify,
     )
-    with pytest.raises(StorageError):
-        await b.run()
+    run = asyncio.create_task(b.run())
+    await verifying.wait()
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
     out = await b.go_on()
     assert tool.runs == ["q"]
     assert of(out, "a").passed
     assert of(out, "a").model_calls == 2
+    assert b.worker.done()
+
+
+async def test_a_step_that_goes_well_writes_no_checkpoints_of_its_worker() -> None:
+    saver = Saver()
+    b = bench(step("a"), work={"a": [look(), finding("a", "s1")]}, tools=[Look().tool()], checkpointer=saver)
+    out = await b.run()
+    assert of(out, "a").passed
+    assert saver.of_workers == []
+
+
+def test_answers_are_heard_again_only_in_the_same_conversation() -> None:
+    first, third = AIMessage("one"), AIMessage("three")
+    answers = Answers()
+    answers.note(1, first)
+    answers.note(3, third)
+    kept = answers.unsaved()
+    assert answers.unsaved() == {}
+    again = Answers()
+    again.restore(json.loads(json.dumps(kept)))
+    assert again.again(1) == first
+    assert again.again(1) is None, "each once"
+    again.restore(kept)
+    assert again.again(2) is None
+    assert again.again(3) is None, "what was answered to another second turn is not this one's"
+
+
+def test_an_answer_keeps_its_calls_and_what_no_json_can_hold_as_text() -> None:
+    message = calls(call("look", "c1", query="q"))
+    message.response_metadata = {"at": datetime(2026, 1, 1, tzinfo=UTC), "of": object}
+    message.usage_metadata = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+    answers = Answers()
+    answers.note(1, message)
+    again = Answers()
+    again.restore(json.loads(json.dumps(answers.unsaved())))
+    heard = again.again(1)
+    assert heard is not None
+    assert (heard.tool_calls, heard.usage_metadata) == (message.tool_calls, message.usage_metadata)
+    assert heard.response_metadata["of"] == str(object)
 
 
 class Store(InMemoryStore):
