@@ -89,11 +89,6 @@ class StepLedger:
         self.replayed: set[str] = set()
         self.closed: ErrorType | None = None
 
-    async def load(self) -> None:
-        """Read what an interrupted run of this attempt has recorded."""
-        items = await self._store.asearch(self._namespace, limit=1000)
-        self.restore([item.value for item in items])
-
     def restore(self, recorded: Sequence[Mapping[str, Any]]) -> None:
         """Take up what an interrupted run of this attempt has recorded."""
         records = [CallRecord.model_validate(value) for value in recorded]
@@ -179,7 +174,7 @@ class StepLedger:
             id=identity,
             tool=tool,
             arguments=shown(arguments),
-            urls="\n".join(sorted(allowed_urls([whole(arguments)]))),
+            urls=urls_in(whole(arguments)),
             key=call_key(tool, arguments),
             answers=self.answers.unsaved(),
         )
@@ -264,6 +259,13 @@ def shown(arguments: Mapping[str, Any]) -> str:
     """Return arguments as one short line."""
     text = json.dumps(arguments, ensure_ascii=False, default=str, sort_keys=True)[1:-1]
     return clean_text(text)[:ARGUMENT_CHARS]
+
+
+def urls_in(text: str) -> str:
+    """Return the web addresses in a text, one a line."""
+    if not any(sign in text for sign in "./&"):  # no address is without one: the search need not begin
+        return ""
+    return "\n".join(sorted(allowed_urls([text])))
 
 
 def call_key(tool: str, arguments: Mapping[str, Any]) -> str:
