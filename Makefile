@@ -1,4 +1,4 @@
-.PHONY: install demo test check studio bench fuzz chaos scale clean
+.PHONY: install demo test check studio bench results fuzz chaos scale clean
 PY := .venv/bin/python
 STAMP := .venv/.installed
 OBJECTIVE := Compare these five vendors over their last two releases and recommend how to enter the market
@@ -29,10 +29,13 @@ studio: $(STAMP)
 	.venv/bin/langgraph dev
 
 bench: $(STAMP)
-	$(PY) benchmarks/makespan.py
-	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/report.py
 	$(PY) benchmarks/prompt_cost.py
 	$(PY) benchmarks/honesty.py
+
+# The same figures of time and room, kept in benchmarks/RESULTS.md.
+results: $(STAMP)
+	$(PY) benchmarks/report.py --write
 
 # Thousands of seeded runs against a model that answers in every wrong shape.
 fuzz: $(STAMP)

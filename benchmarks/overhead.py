@@ -33,11 +33,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
-from rich.console import Console
-from rich.table import Table
 from typing_extensions import TypedDict, override
 
 from agents.models import Models
+from benchmarks.figures import Figures
 from benchmarks.scripted_models import Scripted, brief_of, call, finding
 from graph import RunContext, build_graph, open_graph
 from graph.settings import Settings
@@ -216,14 +215,14 @@ async def stored_bytes(shape: str, steps: int, chars: int) -> dict[str, int]:
         }
 
 
-async def time_table(runs: int) -> Table:
+async def time_table(runs: int) -> Figures:
     """Measure and return milliseconds per step: of a whole run, and of one step more."""
     columns = [
         f"{what}, {who}"
         for what in (f"run of {STEPS}", "one more step")
         for who in ("plain", "Planweave", "ratio")
     ]
-    table = Table("ms per step", "store", *columns)
+    rows: list[list[str]] = []
     few, many = SIZES
     for shape in ("parallel", "chain"):
         for store in ("memory", "sqlite"):
@@ -232,18 +231,17 @@ async def time_table(runs: int) -> Table:
             more = [(best[who, many] - best[who, few]) / (many - few) for who in (plain, planweave)]
             cells = [f"{n:.1f}" for n in (*whole, *more)]
             ratios = [f"{ours / base:.2f}" for base, ours in (whole, more)]
-            table.add_row(shape, store, *cells[:2], ratios[0], *cells[2:], ratios[1])
-    return table
-
-
-async def size_table() -> Table:
-    """Measure and return kilobytes per step."""
-    table = Table(
-        "kB per step",
-        "result",
-        *(f"{kind}, {n} steps" for n in SIZES for kind in ("database", "artifacts")),
-        "growth",
+            rows.append([f"{shape}, {store}", *cells[:2], ratios[0], *cells[2:], ratios[1]])
+    note = (
+        "Milliseconds per step over a model that answers at once; a whole run plans, reviews and writes, too."
     )
+    return Figures("Overhead", note, ["shape, store", *columns], rows)
+
+
+async def size_table() -> Figures:
+    """Measure and return kilobytes per step."""
+    columns = [f"{kind}, {n} steps" for n in SIZES for kind in ("database", "artifacts")]
+    rows: list[list[str]] = []
     for shape in ("parallel", "chain"):
         for chars in RESULT_CHARS:
             cells: list[str] = []
@@ -252,8 +250,12 @@ async def size_table() -> Table:
                 found = await stored_bytes(shape, steps, chars)
                 database.append((found["checkpoints"] + found["store"]) / 1000 / steps)
                 cells += [f"{database[-1]:.1f}", f"{found['artifacts'] / 1000 / steps:.1f}"]
-            table.add_row(shape, f"{chars / 1000:g} kB", *cells, f"{database[1] / database[0]:.2f}")
-    return table
+            rows.append([f"{shape}, {chars / 1000:g} kB", *cells, f"{database[1] / database[0]:.2f}"])
+    note = (
+        f"Kilobytes per step that a run leaves on disk, by the size of a tool's result; growth: {SIZES[1]} / "
+        f"{SIZES[0]} steps."
+    )
+    return Figures("Database growth", note, ["shape, result", *columns, "growth"], rows)
 
 
 async def profile() -> pstats.Stats:
@@ -279,9 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.profile:
         asyncio.run(profile()).sort_stats("cumulative").print_stats(60)
         return
-    console = Console()
-    console.print(asyncio.run(time_table(options.runs)))
-    console.print(asyncio.run(size_table()))
+    print(asyncio.run(time_table(options.runs)).markdown())
+    print(asyncio.run(size_table()).markdown())
 
 
 if __name__ == "__main__":
