@@ -27,7 +27,7 @@ from schemas.errors import LimitReached, StorageError
 from schemas.evidence import ErrorType, Evidence, Finding, Source, Usage
 from schemas.limits import RunLimits
 from schemas.plan import Step
-from schemas.state import StepTask
+from schemas.state import Dependency, StepTask
 from tools.artifacts import ArtifactStore
 from tools.registry import ToolRegistry
 from tools.web_address import unechoed
@@ -80,8 +80,7 @@ class Attempt:
     work: StepAtWork = field(init=False)
 
     def __post_init__(self) -> None:
-        self.step = Step.model_validate(self.task["step"])
-        self.limits = RunLimits.model_validate(self.task["limits"])
+        self.step, self.limits = self.task["step"], self.task["limits"]
         self.started_at = self.parts.now()
         bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
         self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
@@ -180,8 +179,11 @@ class Attempt:
         }
 
     def _known_sources(self) -> dict[str, Source]:
-        carried = [Source.model_validate(s) for d in self.task["dependencies"] for s in d["sources"]]
-        return {source.id: source for source in carried} | self.ledger.sources
+        return {source.id: source for source in self._carried()} | self.ledger.sources
+
+    def _carried(self) -> list[Source]:
+        """Return the sources that the step's dependencies carry, in plan order."""
+        return [source for dependency in self.task["dependencies"] for source in dependency["sources"]]
 
     async def _known_texts(self) -> list[str]:
         """Return what may name web addresses: never a text that only a model wrote, nor one that echoes a model's."""
@@ -189,7 +191,7 @@ class Attempt:
         for record in self.ledger.records.values():
             asked = f"{record.arguments}\n{record.urls}"
             texts += [unechoed(await self._text(source), asked) for source in record.sources]
-        for source in (Source.model_validate(s) for d in self.task["dependencies"] for s in d["sources"]):
+        for source in self._carried():
             is_url = source.locator.startswith(("http://", "https://"))
             texts.append(unechoed(await self._text(source), "" if is_url else source.locator))
             texts += [source.locator] if is_url else []
@@ -228,7 +230,7 @@ class Attempt:
         )
         if finding is None:
             return unconcluded(base, self.step, self.ledger)
-        carried = [source["id"] for d in self.task["dependencies"] for source in d["sources"]]
+        carried = [source.id for source in self._carried()]
         return concluded(base, self.step, finding, self.ledger, carried, texts)
 
     async def _checked(self, evidence: Evidence) -> Evidence:
@@ -249,12 +251,12 @@ class Attempt:
         )
 
 
-def dependency_brief(dependency: dict[str, Any]) -> dict[str, Any]:
+def dependency_brief(dependency: Dependency) -> dict[str, Any]:
     """Return what a step sees of one dependency: its summary and the sources it carries."""
     # Many sources share the room of one request; the summary has what was found in them.
     most = EXCERPT_CHARS if len(dependency["sources"]) <= FEW_SOURCES else SHORT_EXCERPT_CHARS
     sources = [
-        {"id": s["id"], "title": s["title"], "locator": s["locator"], "excerpt": s["excerpt"][:most]}
+        {"id": s.id, "title": s.title, "locator": s.locator, "excerpt": s.excerpt[:most]}
         for s in dependency["sources"]
     ]
     return {

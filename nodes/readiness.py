@@ -7,7 +7,7 @@ from datetime import datetime
 from schemas.evidence import ErrorType, Evidence, Source, Usage
 from schemas.limits import RunLimits
 from schemas.plan import Plan, Step
-from schemas.state import StepTask, TaskState, latest
+from schemas.state import Dependency, StepTask, TaskState, latest
 
 
 @dataclass(frozen=True)
@@ -217,33 +217,33 @@ def _full_grants(wanted: Sequence[Grant], left: int) -> list[Grant]:
 
 
 def step_task(state: TaskState, plan: Plan, grant: Grant) -> StepTask:
-    """Return the argument for `Send("execute", ...)`: the step, and the evidence of its direct dependencies."""
+    """Return what a worker is given: the step, and the evidence of its direct dependencies."""
     step = grant.step
     records = latest(state["evidence"])
     needs = [s for s in plan.steps if s.id in step.depends_on and s.id in records and records[s.id].passed]
     return StepTask(
         objective=state["objective"],
-        step=step.model_dump(mode="json"),
+        step=step,
         plan_version=plan.version,
         attempt=1 + sum(e.step_id == step.id for e in state["evidence"]),
         grant=grant.tool_calls,
         seconds_left=seconds_left(state["limits"], state["evidence"], state["usage"]),
         tokens_left=tokens_left(state["limits"], state["usage"]),
-        limits=state["limits"].model_dump(mode="json"),
+        limits=state["limits"],
         dependencies=[dependency(s, records[s.id], state["sources"]) for s in needs],
     )
 
 
-def dependency(step: Step, record: Evidence, sources: Sequence[Source]) -> dict[str, object]:
+def dependency(step: Step, record: Evidence, sources: Sequence[Source]) -> Dependency:
     """Return one dependency as a step sees it: what it found and the sources that it carries."""
     carried: dict[str, Source] = {}
     for source in sources:
         if source.id in record.source_ids:
             carried.setdefault(source.id, source)
-    return {
-        "step_id": step.id,
-        "task": step.task,
-        "summary": record.summary,
-        "source_ids": record.source_ids,
-        "sources": [carried[i].model_dump(mode="json") for i in record.source_ids if i in carried],
-    }
+    return Dependency(
+        step_id=step.id,
+        task=step.task,
+        summary=record.summary,
+        source_ids=record.source_ids,
+        sources=[carried[i] for i in record.source_ids if i in carried],
+    )

@@ -1,7 +1,7 @@
 """The graph's state, its input and its output, and the reducers of the keys that parallel steps write."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from schemas.context import RunContext
 from schemas.evidence import Evidence, Review, Source, Usage
 from schemas.limits import RunLimits
-from schemas.plan import Plan
+from schemas.plan import Plan, Step
 
 Status = Literal["running", "completed", "partial", "failed", "cancelled"]
 StopReason = Literal[
@@ -127,8 +127,18 @@ class LaneTask(TypedDict):
     task: str
 
 
+class Dependency(TypedDict):
+    """What a step is given of one it depends on: what that found, and the sources that it carries."""
+
+    step_id: str
+    task: str
+    summary: str
+    source_ids: list[str]
+    sources: list[Source]
+
+
 class StepTask(TypedDict):
-    """What a step's worker is given: plain JSON.
+    """What a step's worker is given. It travels nowhere: lanes make it where they use it.
 
     Attributes:
         grant: tool runs reserved for this step.
@@ -137,14 +147,14 @@ class StepTask(TypedDict):
     """
 
     objective: str
-    step: dict[str, Any]
+    step: Step
     plan_version: int
     attempt: int
     grant: int
     seconds_left: float
     tokens_left: int | None
-    limits: dict[str, Any]
-    dependencies: list[dict[str, Any]]
+    limits: RunLimits
+    dependencies: list[Dependency]
 
 
 def latest(evidence: Sequence[Evidence]) -> dict[str, Evidence]:

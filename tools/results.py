@@ -75,7 +75,7 @@ def source_id(*parts: str | int, length: int = 7) -> str:
 
 def clean_text(text: str) -> str:
     """Return the text without NUL, surrogate pairs joined, each lone surrogate as U+FFFD: valid UTF-8."""
-    if _SURROGATE.search(text):
+    if not text.isascii() and _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text.replace("\0", "")
 
