@@ -49,8 +49,9 @@ async def connection(
         conn = await aiosqlite.connect(path, timeout=busy_timeout_seconds, **kwargs)
     try:
         async with storage_errors(path.parent):
-            # Lets a file give room back (SqliteStore.abatch); heeded only where the database is still empty.
-            await conn.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            ((pages,),) = await conn.execute_fetchall("PRAGMA page_count")
+            if not pages:  # lets the file give room back (SqliteStore.abatch); later it would be too late
+                await conn.execute("PRAGMA auto_vacuum=INCREMENTAL")
             await conn.execute("PRAGMA journal_mode=WAL")
             # With WAL this survives a kill of the process; only a power cut can take the last transactions.
             await conn.execute("PRAGMA synchronous=NORMAL")
@@ -128,7 +129,8 @@ class SqliteCheckpoints(AsyncSqliteSaver):
         self._plain: SqliteSaver | None = None
 
     async def _at_once(self, work: Callable[[SqliteSaver], T]) -> T:
-        await self.setup()
+        if not self.is_setup:
+            await self.setup()
         async with storage_errors(self.home, self.conn), self.lock:
             return await at_once(self.conn, lambda conn: work(self._synchronous(conn)))
 
@@ -220,7 +222,10 @@ class SqliteStore(AsyncSqliteStore):
             if deletes:
                 # The ledgers of a run that has ended: the largest rows there are, and no part of what is kept.
                 # (As a script: this pragma moves one page a step, and `execute` takes one step.)
-                conn.executescript("PRAGMA incremental_vacuum")
+                with suppress(
+                    sqlite3.OperationalError
+                ):  # locked by another process: the next run's end does it
+                    conn.executescript("PRAGMA incremental_vacuum")
             return results
 
         async with storage_errors(self.home, self.conn):
