@@ -114,10 +114,12 @@ class Remains:
 
     Attributes:
         unstarted: for each call, the runs that were counted although the kill came before the body began.
+        uncounted: calls whose body ran without having been counted before.
     """
 
     home: Path
     unstarted: Counter[str] = field(default_factory=Counter[str])
+    uncounted: list[str] = field(default_factory=list[str])
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (word, call) of the log."""
@@ -149,13 +151,17 @@ class Remains:
                 ended.clear()
         return wrong
 
-    def note_kill(self) -> None:
-        """Take down what the Store says after a kill."""
+    def note_kill(self) -> bool:
+        """Take down what the Store says after a kill; return whether a tool body was at work."""
         starts = self.starts()
         for record in self.kept("ledger"):
             name = json.loads("{" + record["arguments"] + "}")["query"]
-            assert record["runs"] >= starts[name], f"the body of {name} ran uncounted"
+            if record["runs"] < starts[name]:
+                self.uncounted.append(name)
             self.unstarted[name] = max(self.unstarted[name], record["runs"] - starts[name])
+        lines = self.lines()
+        life = lines[max((n for n, (word, _) in enumerate(lines) if word == "life"), default=0) :]
+        return sum(word == "start" for word, _ in life) > sum(word == "end" for word, _ in life)
 
     def kept(self, what: str) -> list[dict[str, Any]]:
         """Return what the Store holds of running steps: "ledger" for tool calls, "finished" for steps."""
@@ -181,3 +187,30 @@ class Remains:
                 if table in known
                 else []
             )
+
+
+TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+
+
+@dataclass
+class PostgresRemains(Remains):
+    """What killed processes have left in a database."""
+
+    url: str = ""
+
+    def kept(self, what: str) -> list[dict[str, Any]]:
+        rows = self.rows(f"SELECT value::text FROM store WHERE prefix LIKE 'planweave.{what}.%'")
+        return [json.loads(value) for (value,) in rows]
+
+    def worker_rows(self) -> int:
+        counts = [self.rows(f"SELECT count(*) FROM {table} WHERE checkpoint_ns <> ''") for table in TABLES]
+        return sum(count for ((count,),) in counts)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as conn:
+            try:
+                return conn.execute(sql.encode()).fetchall()
+            except psycopg.errors.UndefinedTable:  # killed before they were made
+                return []
