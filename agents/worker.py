@@ -17,6 +17,7 @@ from agents.brief import brief_text
 from agents.checks import StepVerifier, failed_checks
 from agents.conclusion import concluded, unconcluded
 from agents.crew import Crew
+from agents.draining import Drain
 from agents.failures import ModelCallFailed, model_error_type, one_line
 from agents.ledger import EXCERPT_CHARS, StepLedger
 from agents.middleware.answer import usage_in
@@ -51,6 +52,7 @@ class WorkerParts:
     verify_step: StepVerifier | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
+    drain: Drain = field(default_factory=Drain)
 
 
 @dataclass
@@ -99,6 +101,7 @@ class Attempt:
             approvals=self.approvals,
             sources=self._known_sources,
             known_texts=self._known_texts,
+            drain=self.parts.drain,
         )
 
     def seconds_left(self) -> float:

@@ -7,6 +7,8 @@ EN: dict[str, str] = {
     # while it runs
     "run.thread": "thread {thread}",
     "run.offline": "no model is configured: the embedded model is used (it quotes, it does not write); set AGENT_MODEL, and OPENAI_API_KEY and/or OPENAI_BASE_URL, to use one",
+    "run.stopping": "stopping: waiting up to {seconds} s for {calls} running tool call(s); once more stops at once",
+    "run.cut_off": "{calls} tool call(s) did not end in time and were cut off",
     "run.stopped": "stopped; what has finished is kept: planweave resume {thread}",
     "run.stopped_early": "stopped before anything had begun",
     "run.closing": "{status}{reason} · tool calls {calls}{cost} · {seconds} s · thread {thread}",

@@ -6,6 +6,8 @@ from cli.report_texts import REPORT_ZH
 ZH: dict[str, str] = {
     "run.thread": "任务线程 {thread}",
     "run.offline": "未配置模型：使用内置模型（只摘录原文，不撰写）；如需使用模型，请设置 AGENT_MODEL，以及 OPENAI_API_KEY 和/或 OPENAI_BASE_URL",
+    "run.stopping": "正在停止：最多等待 {seconds} 秒，让正在运行的 {calls} 个工具调用结束；再按一次立即停止",
+    "run.cut_off": "{calls} 个工具调用未能按时结束，已被中断",
     "run.stopped": "已停止，已完成的工作已保留；继续运行：planweave resume {thread}",
     "run.stopped_early": "尚未开始即已停止",
     "run.closing": "{status}{reason} · 工具调用 {calls} 次{cost} · {seconds} 秒 · 线程 {thread}",

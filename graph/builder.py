@@ -18,6 +18,7 @@ from langgraph.store.memory import InMemoryStore
 
 from agents.calling import Asking
 from agents.checks import StepVerifier
+from agents.draining import Drain
 from agents.models import Models, ModelSettings, Role
 from graph.locks import ThreadLocks
 from graph.routing import (
@@ -117,6 +118,7 @@ def build_graph(
         registry=ToolRegistry(offered(tools, kept)),
         artifacts=kept,
         store=base,
+        drain=Drain(settings.grace_seconds),
         verify_step=verify_step,
         verify_goal=verify_goal,
         **(parts or {}),

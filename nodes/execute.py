@@ -38,6 +38,7 @@ def make_execute(parts: Parts) -> LaneNode:
         parts.verify_step,
         now=parts.now,
         clock=parts.clock,
+        drain=parts.drain,
     )
 
     async def execute(state: LaneTask, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
@@ -155,11 +156,14 @@ class Lane:
         first = remaining_seconds(flow.plan)[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
         async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
+            await parts.drain.gate()
             await ledger.load()
             # The task is made here: the run's deadline does not wait with the step.
             attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit)
             self.emit(started(attempt, grant))
             outcome = await attempt.run(worker_config(self.config, key))
+            if outcome.evidence.error_type in ("timeout", "deadline"):
+                await parts.drain.gate()  # it was held back: the time was not its own
             item = Finished(
                 lane=self.lane_id, evidence=outcome.evidence, sources=outcome.sources, usage=outcome.usage
             )
