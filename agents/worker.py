@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
@@ -43,14 +43,13 @@ class WorkerParts:
     """What every worker of an application shares.
 
     Attributes:
-        now: wall clock; clock: monotonic seconds.
+        clock: monotonic seconds.
     """
 
     crew: Crew
     registry: ToolRegistry
     artifacts: ArtifactStore
     verify_step: StepVerifier | None = None
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
     drain: Drain = field(default_factory=Drain)
 
@@ -74,6 +73,7 @@ class Attempt:
     exclusive: asyncio.Lock
     approvals: Approvals
     emit: Callable[[BaseModel], None]
+    now: Callable[[], datetime]
     started_at: datetime = field(init=False)
     deadline: float = field(init=False)
     seconds: float = field(init=False)
@@ -84,7 +84,7 @@ class Attempt:
     def __post_init__(self) -> None:
         self.step = Step.model_validate(self.task["step"])
         self.limits = RunLimits.model_validate(self.task["limits"])
-        self.started_at = self.parts.now()
+        self.started_at = self.now()
         bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
         self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
         self.deadline = self.parts.clock() + self.seconds
@@ -227,7 +227,7 @@ class Attempt:
             model_calls=spent.model_calls,
             tokens=spent.tokens,
             started_at=self.started_at,
-            finished_at=self.parts.now(),
+            finished_at=self.now(),
         )
         if finding is None:
             return unconcluded(base, self.step, self.ledger)

@@ -36,7 +36,6 @@ def make_execute(parts: Parts) -> LaneNode:
         parts.registry,
         parts.artifacts,
         parts.verify_step,
-        now=parts.now,
         clock=parts.clock,
         drain=parts.drain,
     )
@@ -52,7 +51,7 @@ def make_execute(parts: Parts) -> LaneNode:
             namespace = (*finished_root(thread), checkpoint_id)
             state = read_state(config)
             approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread))
-            flow = Flow(state, store, namespace, approvals, parts.clock, parts.clock())
+            flow = Flow(state, store, namespace, approvals, parts.clock, parts.clock(), parts.now())
             await flow.load()
             return flow
 
@@ -151,7 +150,7 @@ class Lane:
             grant=grant.tool_calls,
             artifacts=parts.artifacts,
             max_result_chars=limits.max_result_chars,
-            now=parts.now,
+            now=flow.now,
         )
         first = remaining_seconds(flow.plan)[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
@@ -159,7 +158,9 @@ class Lane:
             await parts.drain.gate()
             await ledger.load()
             # The task is made here: the run's deadline does not wait with the step.
-            attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit)
+            attempt = Attempt(
+                self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit, flow.now
+            )
             self.emit(started(attempt, grant))
             outcome = await attempt.run(worker_config(self.config, key))
             if outcome.evidence.error_type in ("timeout", "deadline"):
