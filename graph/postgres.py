@@ -17,6 +17,7 @@ from langgraph.store.base import Op, Result
 from langgraph.store.postgres.aio import AsyncPostgresStore
 from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import DiskFull
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from pydantic import SecretStr
@@ -97,7 +98,9 @@ class Database:
             text = f"no connection within {self.patience:g} s"
         else:
             text = " ".join(str(error).split())
-        if isinstance(error, OperationalError):
+        if isinstance(error, DiskFull):
+            advice = "free some room on its disk, then resume the run"
+        elif isinstance(error, OperationalError):
             advice = "when it is back the run can be resumed; otherwise check PLANWEAVE_DATABASE_URL"
         else:
             advice = "see the message of the database"
