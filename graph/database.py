@@ -1,0 +1,89 @@
+"""Where the Postgres database is, and what its errors say. Needs the [postgres] extra."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import DiskFull, DivisionByZero
+from psycopg_pool import PoolTimeout
+from pydantic import SecretStr
+
+from graph.advisory_locks import Connection
+from schemas.errors import SettingsError, StorageError
+
+# A connection that nothing is sent over for minutes is dropped by many networks.
+KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+UNREADABLE = (
+    "PLANWEAVE_DATABASE_URL cannot be read: use postgresql://user:password@host:port/database, "
+    "with special characters of the password percent-encoded"
+)
+
+
+class Database:
+    """Where the database is; errors about it name the place, and never the password.
+
+    Args:
+        url: postgresql://...
+        patience: seconds to wait for a connection.
+
+    Raises:
+        SettingsError: the URL cannot be read.
+    """
+
+    def __init__(self, url: SecretStr, patience: float) -> None:
+        self.conninfo = url.get_secret_value()
+        self.patience = patience
+        try:
+            self._parts = conninfo_to_dict(self.conninfo)
+        except ProgrammingError:
+            raise SettingsError(UNREADABLE) from None
+        if not self.conninfo.startswith(("postgresql://", "postgres://")) or "@" in self.place:
+            raise SettingsError(UNREADABLE)
+
+    @property
+    def place(self) -> str:
+        """The database and its server."""
+        host = self._parts.get("host") or self._parts.get("hostaddr") or "localhost"
+        return f"{self._parts.get('dbname') or 'default'} on {host}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every connection is made with."""
+        named = {} if "application_name" in self._parts else {"application_name": "planweave"}
+        return {"autocommit": True, "connect_timeout": max(2, round(self.patience)), **named, **KEEPALIVE}
+
+    async def connect(self) -> Connection:
+        """Return a new connection.
+
+        Raises:
+            StorageError: there is none to be had.
+        """
+        async with self.errors():
+            return await AsyncConnection.connect(self.conninfo, **self.options)
+
+    @asynccontextmanager
+    async def errors(self) -> AsyncGenerator[None]:
+        """Turn errors of Postgres into StorageError."""
+        try:
+            yield
+        except Error as error:
+            raise StorageError(self.line(error)) from error
+
+    def line(self, error: Error) -> str:
+        """Return one line about an error: what, where, and what to do."""
+        if isinstance(error, DivisionByZero):
+            # See advisory_locks.STANDS.
+            return "another process has taken over the thread: what it does is kept, this run ends; do not resume it twice"
+        if isinstance(error, PoolTimeout):
+            text = f"no connection within {self.patience:g} s"
+        else:
+            text = " ".join(str(error).split())
+        if isinstance(error, DiskFull):
+            advice = "free some room on its disk, then resume the run"
+        elif isinstance(error, OperationalError):
+            advice = "when it is back the run can be resumed; otherwise check PLANWEAVE_DATABASE_URL"
+        else:
+            advice = "see the message of the database"
+        return f"the database {self.place} cannot be used ({text}): {advice}"
