@@ -1,8 +1,8 @@
 """Where the Postgres database is, and what its errors say. Needs the [postgres] extra."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -19,6 +19,8 @@ UNREADABLE = (
     "PLANWEAVE_DATABASE_URL cannot be read: use postgresql://user:password@host:port/database, "
     "with special characters of the password percent-encoded"
 )
+
+T = TypeVar("T")
 
 
 class Database:
@@ -71,11 +73,25 @@ class Database:
         except Error as error:
             raise StorageError(self.line(error)) from error
 
+    async def call(self, action: Callable[[], Awaitable[T]]) -> T:
+        """Do what may be done twice, and do it again if the connection broke meanwhile: the pool has another one.
+
+        Raises:
+            StorageError: it did not work the second time either.
+        """
+        async with self.errors():
+            try:
+                return await action()
+            except OperationalError as error:
+                if not connection_broke(error):
+                    raise
+            return await action()
+
     def line(self, error: Error) -> str:
         """Return one line about an error: what, where, and what to do."""
         if isinstance(error, DivisionByZero):
             # See advisory_locks.STANDS.
-            return "another process has taken over the thread: what it does is kept, this run ends; do not resume it twice"
+            return "another process has taken over the thread: it goes on there, and this run ends"
         if isinstance(error, PoolTimeout):
             text = f"no connection within {self.patience:g} s"
         else:
@@ -87,3 +103,12 @@ class Database:
         else:
             advice = "see the message of the database"
         return f"the database {self.place} cannot be used ({text}): {advice}"
+
+
+def connection_broke(error: OperationalError) -> bool:
+    """Return whether the server, or the network, has ended a connection that was in use."""
+    code = error.sqlstate
+    if isinstance(error, PoolTimeout):
+        return False
+    # 57P: the server goes down, or an administrator has cut the connection; 08: the connection itself.
+    return code is None or code.startswith(("57P", "08"))

@@ -6,10 +6,10 @@ Only imported where PLANWEAVE_DATABASE_URL is set: it needs the [postgres] extra
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
@@ -31,6 +31,7 @@ from schemas.errors import StorageError
 # Whose tokens the transaction at work depends on.
 FENCE: ContextVar[list[Taken]] = ContextVar("planweave_fence", default=[])  # noqa: B039 - never changed in place
 OF_A_RUN = {root("")[:2] for root in (ledger_root, finished_root, approvals_root)}
+T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 # Held while tables are made: two processes that start at once would otherwise both make them.
 MIGRATION_KEY = 7_041_995_114_268_800_437
@@ -131,8 +132,8 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        async with self.database.errors():
-            return await super().aget_tuple(config)
+        get = super().aget_tuple
+        return await self.database.call(lambda: get(config))
 
     @override
     async def alist(self, config: RunnableConfig | None, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
@@ -148,26 +149,24 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        async with self._fenced(config):
-            return await super().aput(config, checkpoint, metadata, new_versions)
+        put = super().aput
+        return await self._fenced(config, lambda: put(config, checkpoint, metadata, new_versions))
 
     @override
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        async with self._fenced(config):
-            await super().aput_writes(config, writes, task_id, task_path)
+        put = super().aput_writes
+        await self._fenced(config, lambda: put(config, writes, task_id, task_path))
 
-    @asynccontextmanager
-    async def _fenced(self, config: RunnableConfig) -> AsyncGenerator[None]:
-        """Let what is written be refused if the run's thread has been lost."""
+    async def _fenced(self, config: RunnableConfig, write: Callable[[], Awaitable[T]]) -> T:
+        """Write; it is refused if the run's thread has been lost."""
         thread_id = str(config.get("configurable", {}).get("thread_id", ""))
         await self.locks.confirm(thread_id)
         taken = self.locks.taken().get(thread_id)
         token = FENCE.set([taken] if taken else [])
         try:
-            async with self.database.errors():
-                yield
+            return await self.database.call(write)
         finally:
             FENCE.reset(token)
 
@@ -183,7 +182,10 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
         Workers run in namespaces of their own below the thread's (`execute:<task>`).
         """
-        async with self.database.errors(), cast("Pool", self.conn).connection() as conn, conn.transaction():
+        await self.database.call(lambda: self._sweep(thread_id))
+
+    async def _sweep(self, thread_id: str) -> None:
+        async with cast("Pool", self.conn).connection() as conn, conn.transaction():
             for table in (b"checkpoints", b"checkpoint_blobs", b"checkpoint_writes"):
                 await conn.execute(
                     b"DELETE FROM %b WHERE thread_id = %%s AND checkpoint_ns LIKE 'execute:%%%%'" % table,
@@ -217,15 +219,14 @@ class PostgresStore(AsyncPostgresStore):
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        wanted = list(ops)
+        wanted, batch = list(ops), super().abatch
         written = {op.namespace[2] for op in wanted if isinstance(op, PutOp) and op.namespace[:2] in OF_A_RUN}
         # The end of a tool call is recorded even if the lock is gone, as long as nobody else has taken the thread.
         # Of all runs at once: the locks of a process stand and fall together, with the connection that keeps them.
         taken = {i: thread for i, thread in self.locks.taken().items() if ledger_root(i)[-1] in written}
         token = FENCE.set(list(taken.values()))
         try:
-            async with self.database.errors():
-                return await super().abatch(wanted)
+            return await self.database.call(lambda: batch(wanted))
         finally:
             FENCE.reset(token)
 

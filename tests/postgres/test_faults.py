@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ def test_invariant_13_all_connections_cut_in_the_middle_of_a_run_in_a_process_of
         assert "resume" in found["line"]
         assert "\n" not in found["line"]
         found = nursery.live(Order(tmp_path, "resume", database=postgres_url))
-    assert remains.repeated() == []
+    # Without a database nothing can be recorded, however long ago it has ended.
+    assert remains.repeated(math.inf) == []
     assert losses(found["done"], whole, remains) == []
     assert timeless(found["done"]["evidence"]) == timeless(whole["evidence"])
 
@@ -117,6 +119,5 @@ async def test_invariant_14_a_process_that_lost_its_thread_unawares_can_neither_
         assert one_line(caught.value, "another process has taken over the thread")
         assert first.runs == ["a"], "nothing more is begun"
         assert run_sql(str(backend.url), checkpoints) == before
-        assert run_sql(
-            str(backend.url), "SELECT count(*) FROM store WHERE prefix LIKE 'planweave.ledger%'"
-        ) == [(0,)]
+        ledgers = "SELECT count(*) FROM store WHERE prefix LIKE %s"
+        assert run_sql(str(backend.url), ledgers, "planweave.ledger%") == [(0,)]
