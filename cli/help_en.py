@@ -56,6 +56,8 @@ HELP_EN: dict[str, str] = {
     "help.add_tool_calls": "For a run that has ended with gaps: so many more tool runs.",
     "help.add_replans": "So many more replans.",
     "help.add_seconds": "So many more seconds.",
+    "help.add_tokens": "So many more tokens, where the run has a bound of them.",
+    "help.add_steps": "So many more steps that may be started.",
     "help.workspace": "Folder in which files may be written and programs run, after your yes.",
     "help.web": "Let steps read the web.",
     "help.mcp": "A .mcp.json that lists MCP servers.",

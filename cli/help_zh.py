@@ -56,6 +56,8 @@ HELP_ZH: dict[str, str] = {
     "help.add_tool_calls": "对带缺口结束的运行：增加的工具调用次数。",
     "help.add_replans": "增加的重新计划次数。",
     "help.add_seconds": "增加的秒数。",
+    "help.add_tokens": "增加的 token 数（仅当运行设有 token 上限时）。",
+    "help.add_steps": "增加的可启动步骤数。",
     "help.workspace": "经您同意后可写入文件、运行程序的文件夹。",
     "help.web": "允许步骤访问网络。",
     "help.mcp": "列出 MCP 服务器的 .mcp.json 文件。",

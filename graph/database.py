@@ -105,6 +105,27 @@ class Database:
         return f"the database {self.place} cannot be used ({text}): {advice}"
 
 
+async def looked_at(url: SecretStr, patience: float) -> tuple[str, str, bool]:
+    """Connect to a database, once.
+
+    Args:
+        url: postgresql://...
+        patience: seconds to wait for a connection.
+
+    Returns:
+        Its place, the server's version, and whether the user may make the tables.
+
+    Raises:
+        SettingsError: the URL cannot be read. StorageError: there is no connection to be had.
+    """
+    database = Database(url, patience)
+    sql = b"SELECT current_setting('server_version'), has_schema_privilege(current_schema(), 'CREATE')"
+    async with await database.connect() as conn, database.errors():
+        row = await (await conn.execute(sql)).fetchone()
+    version, may_create = row or ("", False)
+    return database.place, str(version), bool(may_create)
+
+
 def connection_broke(error: OperationalError) -> bool:
     """Return whether the server, or the network, has ended a connection that was in use."""
     code = error.sqlstate

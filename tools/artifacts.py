@@ -16,6 +16,8 @@ from langgraph.store.base import BaseStore
 from schemas.errors import SettingsError, StorageError
 from tools.results import clean_text
 
+# Where StoreArtifacts keeps texts, each below the first two digits of its hash.
+NAMESPACE = ("planweave", "artifacts")
 _REF = re.compile(r"sha256:([0-9a-f]{64})")
 
 
@@ -132,7 +134,7 @@ class StoreArtifacts:
         match = _REF.fullmatch(ref)
         if match is None:
             raise KeyError(ref)
-        return ("planweave", "artifacts", match[1][:2]), match[1]
+        return (*NAMESPACE, match[1][:2]), match[1]
 
 
 class FsspecArtifacts:
