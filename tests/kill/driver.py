@@ -2,7 +2,7 @@
 
     python -m tests.kill.driver run|resume|approve HOME [--stop NAME] [--review first] [--plan OBJECTIVE] [--own]
 
---own builds the graph on a saver of the caller's own instead of opening the durable default.
+--own builds the graph on a saver and a Store of the caller's own instead of opening the durable default.
 
 The models answer from the request alone, so that a new process goes on where a killed one was. HOME/bodies.log is what
 can be counted from outside; a line is a word and a name:
@@ -31,6 +31,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.sqlite.aio import AsyncSqliteStore
 from langgraph.types import Command
 from pydantic import SecretStr
 
@@ -184,8 +185,12 @@ async def opened(order: Order, world: World) -> AsyncGenerator[TaskGraph]:
         async with open_graph(settings, models=models, tools=world.tools()) as graph:
             yield graph
         return
-    async with AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver:
-        yield build_graph(models, world.tools(), checkpointer=saver)
+    async with (
+        AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver,
+        AsyncSqliteStore.from_conn_string(str(order.home / "own-store.sqlite")) as store,
+    ):
+        await store.setup()
+        yield build_graph(models, world.tools(), checkpointer=saver, store=store)
 
 
 def told(error: PlanweaveError) -> dict[str, Any]:
