@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from graph import open_graph
 from schemas.errors import StorageError
 from tests.backends import Backend
 from tests.conftest import Look
+from tests.faults.disks import SmallDisk, small_disk
 from tests.graph.test_persistence import one_line, scripted
 from tests.kill.lives import Nursery, Order, PostgresRemains, timeless
 from tests.kill.trial import losses, undisturbed
@@ -121,3 +125,45 @@ async def test_invariant_14_a_process_that_lost_its_thread_unawares_can_neither_
         assert run_sql(str(backend.url), checkpoints) == before
         ledgers = "SELECT count(*) FROM store WHERE prefix LIKE %s"
         assert run_sql(str(backend.url), ledgers, "planweave.ledger%") == [(0,)]
+
+
+@pytest.fixture
+def small_database(postgres_server: PostgresServer) -> Iterator[tuple[SmallDisk, str]]:
+    """A database of its own on a disk of its own, which the server's user may write."""
+    with tempfile.TemporaryDirectory(prefix="planweave-") as outer:
+        Path(outer).chmod(0o755)
+        with small_disk(Path(outer) / "disk") as disk:
+            if disk is None:
+                pytest.skip("this user may not mount a small file system")
+            data = Path(run_sql(postgres_server.url, "SHOW data_directory")[0][0])
+            place = disk.folder / "tables"
+            place.mkdir()
+            os.chown(place, data.stat().st_uid, data.stat().st_gid)
+            run_sql(postgres_server.url, f"CREATE TABLESPACE small LOCATION '{place}'")
+            run_sql(postgres_server.url, "CREATE DATABASE small TABLESPACE small")
+            url = postgres_server.url.replace("/postgres?", "/small?")
+            yield disk, url
+            postgres_server.drop(url)
+            run_sql(postgres_server.url, "DROP TABLESPACE small")
+
+
+async def test_a_full_disk_of_the_server_is_one_line_and_after_it_the_run_goes_on(
+    small_database: tuple[SmallDisk, str], tmp_path: Path
+) -> None:
+    disk, url = small_database
+    tool = Look()
+
+    def result(query: str) -> Any:
+        if query == "b" and tool.runs == ["a", "b"]:
+            disk.fill()
+        return [{"source_id": "s1", "text": "".join(f"{query} {n} bottles. " for n in range(100_000))}]
+
+    tool.before = result
+    settings = Backend(tmp_path, url).settings()
+    async with open_graph(settings, models=scripted("a", "b"), tools=[tool.tool()]) as graph:
+        with pytest.raises(StorageError) as caught:
+            await graph.ainvoke({"objective": "find"}, config())
+        assert one_line(caught.value, "small on", "No space left", "free some room", "resume")
+        disk.free()
+        out = await graph.ainvoke(None, config())
+    assert (out["status"], tool.runs) == ("completed", ["a", "b", "b"])
