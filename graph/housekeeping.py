@@ -116,11 +116,18 @@ async def prune(graph: TaskGraph, *, history: bool = False) -> Pruned:
             found = await _prune_thread(graph, storage, thread_id, found, history=history)
         except ThreadBusy:
             found = replace(found, busy=[*found.busy, thread_id])
+    keep = await references(graph)
+    # A run at work may refer to a text again that nothing refers to just now; one that has just begun is only listed.
+    found = replace(found, busy=sorted({*found.busy, *await _at_work(graph)}))
     if not found.busy:
-        # A run at work may refer to a text again that nothing refers to just now.
-        found = replace(found, artifacts=await storage.drop_artifacts(await references(graph)))
+        found = replace(found, artifacts=await storage.drop_artifacts(keep))
         await storage.compact()
     return replace(found, bytes=max(0, before - await storage.size()))
+
+
+async def _at_work(graph: TaskGraph) -> set[str]:
+    listed = await store_of(graph).asearch(INDEX, limit=ALL)
+    return await graph.locks.held(str(item.value["thread_id"]) for item in listed)
 
 
 async def _prune_thread(
