@@ -45,6 +45,7 @@ def _run(
     max_replans: Annotated[int | None, typer.Option(metavar="N", help="help.max_replans")] = None,
     max_steps: Annotated[int | None, typer.Option(metavar="N", help="help.max_steps")] = None,
     step_timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="help.step_timeout")] = None,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", help="help.max_tokens")] = None,
 ) -> int:
     desk: Desk = ctx.obj
     screen = desk.screen
@@ -55,6 +56,7 @@ def _run(
         "--max-replans": max_replans,
         "--max-steps": max_steps,
         "--step-timeout": step_timeout,
+        "--max-tokens": max_tokens,
     }
     choices = {"review_plan": review_plan, "mode": mode, "autonomy": autonomy, "on_gaps": on_gaps}
     kit = kit_of(docs, root, workspace, web, mcp, tools)
