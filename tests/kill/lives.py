@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 # From the end of a body until its result is recorded, a call counts as running. That takes about 3 ms; so many beats
 # of the driver's event loop are at least 40 ms of its own time, however busy the machine is.
 BEATS = 8
+# How often the log is looked at for the moment to kill.
+POLL_SECONDS = 0.002
 # What another life changes in a record.
 TIMES = ("started_at", "finished_at", "retrieved_at", "tool_calls")
 
@@ -51,6 +53,28 @@ def _drive(order: Order, reports: Connection) -> None:
     driver.run(order, reports.send)
 
 
+@dataclass(frozen=True)
+class Moment:
+    """When to kill: `seconds` after the log has told of so much `progress`."""
+
+    progress: int
+    seconds: float
+
+    def comes(self, home: Path, reports: Connection) -> bool:
+        """Wait for it; return False if the process has told of its end before."""
+        while progress(home) < self.progress:
+            if reports.poll(POLL_SECONDS):
+                return False
+        return not reports.poll(self.seconds)
+
+
+def progress(home: Path) -> int:
+    """Return how often tool calls have begun, ended, or been told of, in all lives."""
+    log = home / "bodies.log"
+    text = log.read_bytes() if log.exists() else b""
+    return sum(text.count(word) for word in (b"start ", b"end ", b"kept "))
+
+
 class Nursery:
     """Starts driver processes in milliseconds: forked from a server that has imported everything, and nothing else."""
 
@@ -73,15 +97,15 @@ class Nursery:
             process.kill()
             process.join()
 
-    def live(self, order: Order, seconds: float | None = None) -> dict[str, Any]:
-        """Carry out an order; kill the process `seconds` after its start.
+    def live(self, order: Order, moment: Moment | None = None) -> dict[str, Any]:
+        """Carry out an order; kill the process at the moment, if there is one.
 
         Returns:
             What it reported, and the "seconds" that it took; or {"killed": True}.
         """
         with self.life(order) as one:
             began = time.monotonic()
-            if not one.reports.poll(seconds):
+            if moment is not None and moment.comes(order.home, one.reports):
                 one.kill()
                 if one.process.exitcode != 0:  # it may have ended by itself meanwhile
                     return {"killed": True}

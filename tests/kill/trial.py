@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.kill.lives import Nursery, Order, PostgresRemains, Remains, timeless
+from tests.kill.lives import Moment, Nursery, Order, PostgresRemains, Remains, progress, timeless
 from tests.kill.scenes import scene_of
 
 MAX_KILLS = 3
 # A run waits for a person once for each plan and each note or record; each wait ends a life, and so does each kill.
 MAX_LIVES = 40
-# After a kill, what is left of a run is shorter than the whole.
-LATER = 0.6
+# The other moments are spread over the progress of the tool calls: a clock alone would hit start-up most of all.
+BY_CLOCK = 0.25
+JITTER_SECONDS = 0.03
 ENDS = ("final_answer", "status", "stop_reason", "limits")
 
 
@@ -41,14 +42,14 @@ class Trial:
 
 
 def undisturbed(nursery: Nursery, objective: str) -> dict[str, Any]:
-    """Return what the run comes to when nobody kills it, and the "seconds" that one of its lives takes."""
+    """Return what a run comes to when nobody kills it, its "progress", and the "seconds" that one of its lives takes."""
     with tempfile.TemporaryDirectory(prefix="planweave-kill-") as home:
         order, seconds = Order(Path(home), plan=objective), 0.0
         for lives in range(1, MAX_LIVES):
             found = nursery.live(order)
             seconds += found["seconds"]
             if not found["done"]["questions"]:
-                return found["done"] | {"seconds": seconds / lives}
+                return found["done"] | {"seconds": seconds / lives, "progress": progress(order.home)}
             order = replace(order, mode="approve")
     raise AssertionError(f"{objective} does not end")
 
@@ -59,23 +60,20 @@ def trial(nursery: Nursery, seed: int, home: Path, database: str | None = None) 
     found = Trial(seed, "sqlite" if database is None else "postgres")
     remains = Remains(home) if database is None else PostgresRemains(home, url=database)
     whole = undisturbed(nursery, objective)
-    done = disturbed(
-        nursery, Order(home, plan=objective, database=database), whole["seconds"], remains, found
-    )
+    done = disturbed(nursery, Order(home, plan=objective, database=database), whole, remains, found)
     found.repeats = remains.repeated() + twice_recorded(objective, remains)
     found.losses = losses(done, whole, remains)
     return found
 
 
 def disturbed(
-    nursery: Nursery, order: Order, seconds: float, remains: Remains, found: Trial
+    nursery: Nursery, order: Order, whole: dict[str, Any], remains: Remains, found: Trial
 ) -> dict[str, Any]:
     """Go on with the run, whatever kills it, until it has ended."""
-    moments = random.Random(found.seed)
-    left = moments.randint(1, MAX_KILLS)
+    rng = random.Random(found.seed)
+    most = rng.randint(1, MAX_KILLS)
     for _ in range(MAX_LIVES):
-        share = LATER if found.kills else 1
-        at = moments.uniform(0, share * seconds) if left > found.kills else None
+        at = moment(rng, progress(order.home), whole) if found.kills < most else None
         report = nursery.live(order, at)
         if "killed" in report:
             found.kills += 1
@@ -90,6 +88,13 @@ def disturbed(
         else:
             return report["done"]
     raise AssertionError(f"scene {found.seed} does not end")
+
+
+def moment(rng: random.Random, now: int, whole: dict[str, Any]) -> Moment:
+    """Return when to kill a run that has come so far."""
+    if rng.random() < BY_CLOCK or now >= whole["progress"]:
+        return Moment(now, rng.uniform(0, whole["seconds"]))
+    return Moment(rng.randint(now + 1, whole["progress"]), rng.uniform(0, JITTER_SECONDS))
 
 
 def twice_recorded(objective: str, remains: Remains) -> list[str]:
