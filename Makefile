@@ -41,9 +41,9 @@ results: $(STAMP)
 fuzz: $(STAMP)
 	$(PY) -m tests.hostile --runs 5000 --seed 0
 
-# 300 runs of a real process, killed up to three times each.
+# Runs of a real process, killed up to three times each, on SQLite and on Postgres, until 300 kills have hit.
 chaos: $(STAMP)
-	KILL_SEEDS=300 $(PY) -m pytest -n auto tests/kill/test_kill_matrix.py
+	$(PY) -m tests.kill --kills 300
 
 # Two Agent Servers on Postgres and a queue; needs Python 3.12 or newer.
 scale: $(STAMP)

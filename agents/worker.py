@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -17,6 +17,7 @@ from agents.brief import brief_text
 from agents.checks import StepVerifier, failed_checks
 from agents.conclusion import concluded, unconcluded
 from agents.crew import Crew
+from agents.draining import Drain
 from agents.failures import ModelCallFailed, model_error_type, one_line
 from agents.ledger import EXCERPT_CHARS, StepLedger
 from agents.middleware.answer import usage_in
@@ -42,15 +43,15 @@ class WorkerParts:
     """What every worker of an application shares.
 
     Attributes:
-        now: wall clock; clock: monotonic seconds.
+        clock: monotonic seconds.
     """
 
     crew: Crew
     registry: ToolRegistry
     artifacts: ArtifactStore
     verify_step: StepVerifier | None = None
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
+    drain: Drain = field(default_factory=Drain)
 
 
 @dataclass
@@ -72,6 +73,7 @@ class Attempt:
     exclusive: asyncio.Lock
     approvals: Approvals
     emit: Callable[[BaseModel], None]
+    now: Callable[[], datetime]
     started_at: datetime = field(init=False)
     deadline: float = field(init=False)
     seconds: float = field(init=False)
@@ -81,7 +83,7 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.step, self.limits = self.task["step"], self.task["limits"]
-        self.started_at = self.parts.now()
+        self.started_at = self.now()
         bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
         self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
         self.deadline = self.parts.clock() + self.seconds
@@ -98,6 +100,7 @@ class Attempt:
             approvals=self.approvals,
             sources=self._known_sources,
             known_texts=self._known_texts,
+            drain=self.parts.drain,
         )
 
     def seconds_left(self) -> float:
@@ -226,7 +229,7 @@ class Attempt:
             model_calls=spent.model_calls,
             tokens=spent.tokens,
             started_at=self.started_at,
-            finished_at=self.parts.now(),
+            finished_at=self.now(),
         )
         if finding is None:
             return unconcluded(base, self.step, self.ledger)

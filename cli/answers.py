@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cli.escalation import AMOUNTS, number
+from cli.escalation import AMOUNTS, MORE_AMOUNTS, number
 from cli.printable import one_line
 from cli.questions import kind_of
 from cli.review import Answer
@@ -110,7 +110,7 @@ def _gaps(word: str, rest: list[str]) -> Answer | None:
     for item in rest:
         name, _, amount = item.partition("=")
         value = number(amount, whole=name != "seconds")
-        if name not in AMOUNTS or value is None:
+        if name not in AMOUNTS + MORE_AMOUNTS or value is None:
             return None
         amounts[name] = value
     return {"decision": "extend", **amounts} if word == "extend" and amounts else None

@@ -2,16 +2,12 @@
 
 import importlib.util
 import platform
-import sqlite3
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -20,29 +16,21 @@ from rich.text import Text
 from agents.models import PROVIDERS, named_model
 from agents.pricing import load_prices
 from agents.probing import Abilities, abilities
+from cli.check import Check, Level
 from cli.exit_codes import ExitCode
 from cli.printable import one_line
 from cli.screen import Screen
+from cli.storage_checks import home_folder, postgres, sqlite
 from cli.texts import Texts
 from graph.builder import model_settings
 from graph.settings import Settings, load_settings
 from schemas.errors import SettingsError
 
-Level = Literal["ok", "warn", "fail"]
 _STYLES: dict[Level, str] = {"ok": "green", "warn": "yellow", "fail": "red"}
 _EXTRAS = {"tables": "duckdb", "docs": "markitdown", "studio": "langgraph_api"}
 _PACKAGES = ("langgraph", "langchain", "langchain-openai")
 _ENDPOINT_SECONDS = 20.0
 _PROBE_TOKENS = 256
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing looked at."""
-
-    name: str
-    level: Level
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -64,7 +52,8 @@ async def doctor(screen: Screen) -> ExitCode:
     except SettingsError as error:
         checks.append(Check(say("doctor.settings"), "fail", str(error)))
     else:
-        checks += [settings_found(settings, say), home_folder(settings.home, say), sqlite(settings, say)]
+        checks += [settings_found(settings, say), home_folder(settings.home, say)]
+        checks.append(await postgres(settings, say) if settings.database_url else sqlite(settings, say))
         checks += _extras(say)
         checks += model_and_key(settings, say)
         endpoints = [await endpoint(name, settings, say) for name in _model_names(settings)]
@@ -124,44 +113,6 @@ def _masked(value: Any, say: Texts) -> str:
         parts = urlsplit(text)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     return text
-
-
-def home_folder(home: Path, say: Texts) -> Check:
-    """Check that files can be written where runs are kept, or where that folder would be made."""
-    place = _existing(home)
-    try:
-        with tempfile.NamedTemporaryFile(dir=place, prefix=".planweave-doctor-"):
-            pass
-    except OSError as error:
-        detail = say("doctor.not_writable", path=home, error=error.strerror or str(error))
-        return Check(say("doctor.home"), "fail", detail)
-    return Check(say("doctor.home"), "ok", say("doctor.writable", path=home))
-
-
-def _existing(path: Path) -> Path:
-    path = path.absolute()
-    return next((place for place in (path, *path.parents) if place.exists()), path)
-
-
-def sqlite(settings: Settings, say: Texts) -> Check:
-    """Check SQLite's version, and that its write-ahead log works on the file system of the home folder."""
-    name = say("doctor.sqlite")
-    if settings.database_url is not None:
-        return Check(name, "ok", say("doctor.postgres"))
-    try:
-        with (
-            tempfile.TemporaryDirectory(dir=_existing(settings.home), prefix=".planweave-doctor-") as folder,
-            closing(sqlite3.connect(Path(folder) / "probe.sqlite")) as connection,
-        ):
-            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-            connection.execute("CREATE TABLE probe (x)")
-    except (OSError, sqlite3.Error) as error:
-        return Check(
-            name, "fail", say("doctor.no_wal", version=sqlite3.sqlite_version, mode=error, path=settings.home)
-        )
-    level, key = ("ok", "doctor.wal") if mode == "wal" else ("fail", "doctor.no_wal")
-    detail = say(key, version=sqlite3.sqlite_version, mode=mode, path=settings.home)
-    return Check(name, "ok" if level == "ok" else "fail", detail)
 
 
 def _extras(say: Texts) -> Iterator[Check]:

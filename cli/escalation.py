@@ -10,6 +10,8 @@ from cli.screen import Screen, typed_line
 from schemas.events import Paused
 
 AMOUNTS = ("tool_calls", "replans", "seconds")
+# Taken, but not asked for: few runs end on them.
+MORE_AMOUNTS = ("tokens", "steps")
 
 
 def show_gaps(screen: Screen, question: Paused) -> None:

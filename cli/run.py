@@ -202,7 +202,7 @@ class Run:
         view = self._view()
         began = time.monotonic()
         try:
-            with cancelled_by_signals(view.stop):
+            with cancelled_by_signals(self._drain, view.stop):
                 async with aclosing(self._events(task)) as events:
                     view.start()
                     async for event in events:
@@ -212,6 +212,16 @@ class Run:
             seconds = time.monotonic() - began
             self._seconds += seconds
             self._board.spent_seconds += seconds
+
+    async def _drain(self) -> None:
+        """Wait for the tool calls that run, and say so: a person may have thought that nothing happens."""
+        screen, drain = self._screen, self._graph.parts.drain
+        # Only the console that draws the table can print above it.
+        tell = screen.line if screen.terminal and not self._json else screen.note
+        if drain.at_work:
+            tell(screen.say("run.stopping", calls=drain.at_work, seconds=f"{drain.grace_seconds:g}"))
+        if left := await drain.finish():
+            tell(screen.say("run.cut_off", calls=left))
 
     def _events(self, task: "TaskInput | Command[Any] | None") -> AsyncGenerator[RunEvent]:
         terms = self._terms

@@ -45,6 +45,7 @@ def _run(
     max_replans: Annotated[int | None, typer.Option(metavar="N", help="help.max_replans")] = None,
     max_steps: Annotated[int | None, typer.Option(metavar="N", help="help.max_steps")] = None,
     step_timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="help.step_timeout")] = None,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", help="help.max_tokens")] = None,
 ) -> int:
     desk: Desk = ctx.obj
     screen = desk.screen
@@ -55,6 +56,7 @@ def _run(
         "--max-replans": max_replans,
         "--max-steps": max_steps,
         "--step-timeout": step_timeout,
+        "--max-tokens": max_tokens,
     }
     choices = {"review_plan": review_plan, "mode": mode, "autonomy": autonomy, "on_gaps": on_gaps}
     kit = kit_of(docs, root, workspace, web, mcp, tools)
@@ -88,10 +90,18 @@ def _resume(
     add_tool_calls: Annotated[int, typer.Option(metavar="N", help="help.add_tool_calls")] = 0,
     add_replans: Annotated[int, typer.Option(metavar="N", help="help.add_replans")] = 0,
     add_seconds: Annotated[float, typer.Option(metavar="SECONDS", help="help.add_seconds")] = 0,
+    add_tokens: Annotated[int, typer.Option(metavar="N", help="help.add_tokens")] = 0,
+    add_steps: Annotated[int, typer.Option(metavar="N", help="help.add_steps")] = 0,
 ) -> int:
     from cli import run as runs
 
-    more = {"tool_calls": add_tool_calls, "replans": add_replans, "seconds": add_seconds}
+    more = {
+        "tool_calls": add_tool_calls,
+        "replans": add_replans,
+        "seconds": add_seconds,
+        "tokens": add_tokens,
+        "steps": add_steps,
+    }
     added = more if any(more.values()) else {}
     kit = kit_of(docs, root, workspace, web, mcp, tools)
     return asyncio.run(runs.resume(ctx.obj, from_argument(thread), kit, added, as_json=as_json))

@@ -1,17 +1,21 @@
 """One run per thread across machines: advisory locks of Postgres, held by one connection for the whole process.
 
 The server frees them when that connection ends, so a process that is killed leaves nothing behind. A connection that
-is lost while its process lives frees them too: `confirm` tells, before anything more of the run is written.
+is lost while its process lives frees them too: `confirm` tells, before anything more of the run is written. A process
+that could not notice (it was frozen, or cut off) is stopped by the fence: whoever takes a thread writes a token of its
+own, and each write of a run looks, in its own transaction, whether its token still stands.
 """
 
 import asyncio
 import hashlib
+import secrets
 import selectors
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
-from psycopg import AsyncConnection, Error
+from psycopg import AsyncConnection, AsyncCursor, Error
 from typing_extensions import override
 
 from graph.locks import ThreadLocks, busy
@@ -23,6 +27,29 @@ HELD = """
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+FENCES = b"CREATE TABLE IF NOT EXISTS planweave_fences (key bigint PRIMARY KEY, token bigint NOT NULL)"
+TAKE = """
+    INSERT INTO planweave_fences (key, token) VALUES (%s, %s)
+    ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token
+"""
+# Fails where the token is another one. Whoever takes the thread waits until the writes that have passed are committed.
+STANDS = b"""
+    SELECT 1 / count(*) FROM
+    (SELECT 1 FROM planweave_fences WHERE key = %s AND token = %s FOR SHARE) AS mine
+"""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A thread that a run of this process holds: the connection that keeps its lock, and its token at the fence."""
+
+    conn: Connection
+    key: int
+    token: int
+
+    async def check(self, cursor: AsyncCursor[Any]) -> None:
+        """Let the transaction that a cursor has begun fail if the thread has been taken by another process."""
+        await cursor.execute(STANDS, (self.key, self.token))
 
 
 class AdvisoryLocks(ThreadLocks):
@@ -38,7 +65,7 @@ class AdvisoryLocks(ThreadLocks):
         self._conn = conn
         self._connect = connect
         self._connecting = asyncio.Lock()
-        self._taken: dict[str, Connection] = {}
+        self._taken: dict[str, Taken] = {}
 
     @override
     @asynccontextmanager
@@ -47,13 +74,26 @@ class AdvisoryLocks(ThreadLocks):
         try:
             if not await self._ask(conn, "pg_try_advisory_lock", thread_id):
                 raise busy(thread_id)
-            self._taken[thread_id] = conn
+            self._taken[thread_id] = await self._fenced(conn, thread_id)
             yield
         finally:
             # Also when it is not known whether the lock was given: a run that is cancelled must not keep it.
             self._taken.pop(thread_id, None)
             with suppress(StorageError):
                 await self._ask(conn, "pg_advisory_unlock", thread_id)
+
+    @staticmethod
+    async def _fenced(conn: Connection, thread_id: str) -> Taken:
+        taken = Taken(conn, lock_key(thread_id), secrets.randbits(62))
+        try:
+            await conn.execute(TAKE, (taken.key, taken.token))
+        except Error as error:
+            raise lost(f"thread {thread_id!r} cannot be locked", error) from error
+        return taken
+
+    def taken(self) -> dict[str, Taken]:
+        """Return the threads that runs of this process hold."""
+        return dict(self._taken)
 
     @override
     async def held_elsewhere(self, thread_ids: set[str]) -> set[str]:
@@ -73,11 +113,11 @@ class AdvisoryLocks(ThreadLocks):
         Raises:
             StorageError: the connection that held the lock is gone; another process may have the thread by now.
         """
-        conn = self._taken.get(thread_id)
-        if conn is None:
+        taken = self._taken.get(thread_id)
+        if taken is None:
             return
         try:
-            await speaks(conn)
+            await speaks(taken.conn)
         except Error as error:
             raise lost(f"the lock of thread {thread_id!r} was lost", error) from error
 

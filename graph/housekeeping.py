@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -16,16 +17,16 @@ from graph.sqlite import SqliteCheckpoints, SqliteStore, storage_errors
 from graph.threads import INDEX, TaskGraph
 from schemas.errors import InputError, ThreadBusy
 from schemas.evidence import Source
+from tools.artifacts import NAMESPACE
 
 REFERENCE = re.compile(r"sha256:[0-9a-f]{64}")
-ARTIFACTS = ("planweave", "artifacts")
 # Where references stand besides the checkpoints: in the ledgers of running steps, and in what lanes have finished.
 LEDGERS = (("planweave", "ledger"), ("planweave", "finished"))
 ALL = 10_000_000
 
 
 class Storage(Protocol):
-    """What housekeeping needs of a database. SQLite has it; another one can be added in `storage_of`."""
+    """What housekeeping needs of a database: SQLite's is below, that of Postgres in graph/postgres_storage.py."""
 
     async def thread_ids(self) -> list[str]:
         """Return the threads that have checkpoints."""
@@ -48,11 +49,11 @@ class Storage(Protocol):
         ...
 
     async def compact(self) -> None:
-        """Give the free pages back to the file system."""
+        """Let the room of what was deleted be used again."""
         ...
 
     async def size(self) -> int:
-        """Return the bytes that everything takes on disk."""
+        """Return the bytes that everything takes."""
         ...
 
 
@@ -61,7 +62,7 @@ class Pruned:
     """What was freed.
 
     Attributes:
-        bytes: on disk.
+        bytes: on disk; with Postgres, of rows.
         rows: of workers of ended runs.
         checkpoints: older than the last one of an ended run.
         artifacts: that no source refers to.
@@ -90,10 +91,8 @@ async def remove(graph: TaskGraph, thread_id: str) -> None:
         ]
         if not listed and await saver.aget_tuple(place(thread_id)) is None:
             raise InputError(f"there is no thread {thread_id!r}")
-        if isinstance(saver, SqliteCheckpoints):
-            await SqliteStorage(saver, store).delete(thread_id)
-        else:
-            await saver.adelete_thread(thread_id)
+        storage = known_storage(saver, store)
+        await (storage.delete(thread_id) if storage else saver.adelete_thread(thread_id))
         await graph._forget(thread_id)  # pyright: ignore[reportPrivateUsage] - the ledgers are the graph's own
         # Last: what a kill has left over is still listed, and can be removed again.
         await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in listed))
@@ -103,11 +102,11 @@ async def prune(graph: TaskGraph, *, history: bool = False) -> Pruned:
     """Delete what nothing needs any more; threads that are not at their end keep all they have.
 
     Args:
-        graph: from open_graph, on SQLite.
+        graph: from open_graph.
         history: also the checkpoints of ended runs but the last; they cannot be forked from any more.
 
     Raises:
-        InputError: the database is another one.
+        InputError: the graph keeps its runs elsewhere.
     """
     storage = storage_of(graph)
     before = await storage.size()
@@ -117,11 +116,18 @@ async def prune(graph: TaskGraph, *, history: bool = False) -> Pruned:
             found = await _prune_thread(graph, storage, thread_id, found, history=history)
         except ThreadBusy:
             found = replace(found, busy=[*found.busy, thread_id])
+    keep = await references(graph)
+    # A run at work may refer to a text again that nothing refers to just now; one that has just begun is only listed.
+    found = replace(found, busy=sorted({*found.busy, *await _at_work(graph)}))
     if not found.busy:
-        # A run at work may refer to a text again that nothing refers to just now.
-        found = replace(found, artifacts=await storage.drop_artifacts(await references(graph)))
+        found = replace(found, artifacts=await storage.drop_artifacts(keep))
         await storage.compact()
     return replace(found, bytes=max(0, before - await storage.size()))
+
+
+async def _at_work(graph: TaskGraph) -> set[str]:
+    listed = await store_of(graph).asearch(INDEX, limit=ALL)
+    return await graph.locks.held(str(item.value["thread_id"]) for item in listed)
 
 
 async def _prune_thread(
@@ -164,11 +170,22 @@ def storage_of(graph: TaskGraph) -> Storage:
     Raises:
         InputError: it has none that can be pruned.
     """
-    if isinstance(graph.checkpointer, SqliteCheckpoints):
-        return SqliteStorage(graph.checkpointer, store_of(graph))
-    raise InputError(
-        "only the SQLite files of PLANWEAVE_HOME can be pruned: prune Postgres with its own tools"
-    )
+    storage = known_storage(cast("object", graph.checkpointer), store_of(graph))
+    if storage is None:
+        raise InputError("only what open_graph keeps, in SQLite files or in Postgres, can be pruned")
+    return storage
+
+
+def known_storage(saver: object, store: BaseStore) -> Storage | None:
+    """Return the database behind a checkpointer, if it is one of ours."""
+    if isinstance(saver, SqliteCheckpoints):
+        return SqliteStorage(saver, store)
+    if find_spec("psycopg") is None:
+        return None
+    from graph.postgres import PostgresCheckpoints
+    from graph.postgres_storage import PostgresStorage
+
+    return PostgresStorage(saver, store) if isinstance(saver, PostgresCheckpoints) else None
 
 
 class SqliteStorage:
@@ -223,7 +240,7 @@ class SqliteStorage:
         """
         stored = [
             item
-            for item in await self._store.asearch(ARTIFACTS, limit=ALL)
+            for item in await self._store.asearch(NAMESPACE, limit=ALL)
             if f"sha256:{item.key}" not in keep
         ]
         for item in stored:

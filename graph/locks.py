@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from schemas.errors import StorageError, ThreadBusy
+from tools.artifacts import no_room
 
 
 class ThreadLocks:
@@ -95,5 +96,6 @@ def acquired(lock: FileLock) -> bool:
     except Timeout:
         return False
     except OSError as error:
-        raise StorageError(f"cannot lock the thread ({error}): make the folder writable") from error
+        advice = "free some room on the disk" if no_room(error) else "make the folder writable"
+        raise StorageError(f"cannot lock the thread ({error}): {advice}") from error
     return True

@@ -6,102 +6,39 @@ Only imported where PLANWEAVE_DATABASE_URL is set: it needs the [postgres] extra
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, cast
+from contextvars import ContextVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.store.base import Op, Result
+from langgraph.store.base import Op, PutOp, Result
 from langgraph.store.postgres.aio import AsyncPostgresStore
-from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 from pydantic import SecretStr
 from typing_extensions import override
 
-from graph.advisory_locks import AdvisoryLocks, Connection, speaks
+from graph.advisory_locks import FENCES, AdvisoryLocks, Connection, Taken, speaks
+from graph.database import Database
 from graph.serializer import serializer
-from schemas.errors import SettingsError, StorageError
+from nodes.parts import approvals_root, finished_root, ledger_root
+from schemas.errors import StorageError
 
+# Whose tokens the transaction at work depends on.
+FENCE: ContextVar[list[Taken]] = ContextVar("planweave_fence", default=[])  # noqa: B039 - never changed in place
+OF_A_RUN = {root("")[:2] for root in (ledger_root, finished_root, approvals_root)}
+T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 # Held while tables are made: two processes that start at once would otherwise both make them.
 MIGRATION_KEY = 7_041_995_114_268_800_437
 MIGRATION_POLL_SECONDS = 0.05
-# A connection that nothing is sent over for minutes is dropped by many networks.
-KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-UNREADABLE = (
-    "PLANWEAVE_DATABASE_URL cannot be read: use postgresql://user:password@host:port/database, "
-    "with special characters of the password percent-encoded"
-)
 # They say again, in several lines, what our own error says in one. Whoever sets up logging still gets them.
 for name in ("psycopg", "psycopg.pool"):
     logging.getLogger(name).addHandler(logging.NullHandler())
-
-
-class Database:
-    """Where the database is; errors about it name the place, and never the password.
-
-    Args:
-        url: postgresql://...
-        patience: seconds to wait for a connection.
-
-    Raises:
-        SettingsError: the URL cannot be read.
-    """
-
-    def __init__(self, url: SecretStr, patience: float) -> None:
-        self.conninfo = url.get_secret_value()
-        self.patience = patience
-        try:
-            self._parts = conninfo_to_dict(self.conninfo)
-        except ProgrammingError:
-            raise SettingsError(UNREADABLE) from None
-        if not self.conninfo.startswith(("postgresql://", "postgres://")) or "@" in self.place:
-            raise SettingsError(UNREADABLE)
-
-    @property
-    def place(self) -> str:
-        """The database and its server."""
-        host = self._parts.get("host") or self._parts.get("hostaddr") or "localhost"
-        return f"{self._parts.get('dbname') or 'default'} on {host}"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What every connection is made with."""
-        named = {} if "application_name" in self._parts else {"application_name": "planweave"}
-        return {"autocommit": True, "connect_timeout": max(2, round(self.patience)), **named, **KEEPALIVE}
-
-    async def connect(self) -> Connection:
-        """Return a new connection.
-
-        Raises:
-            StorageError: there is none to be had.
-        """
-        async with self.errors():
-            return await AsyncConnection.connect(self.conninfo, **self.options)
-
-    @asynccontextmanager
-    async def errors(self) -> AsyncGenerator[None]:
-        """Turn errors of Postgres into StorageError."""
-        try:
-            yield
-        except Error as error:
-            raise StorageError(self.line(error)) from error
-
-    def line(self, error: Error) -> str:
-        """Return one line about an error: what, where, and what to do."""
-        if isinstance(error, PoolTimeout):
-            text = f"no connection within {self.patience:g} s"
-        else:
-            text = " ".join(str(error).split())
-        if isinstance(error, OperationalError):
-            advice = "when it is back the run can be resumed; otherwise check PLANWEAVE_DATABASE_URL"
-        else:
-            advice = "see the message of the database"
-        return f"the database {self.place} cannot be used ({text}): {advice}"
 
 
 @asynccontextmanager
@@ -138,10 +75,12 @@ async def postgres(
             await pool.open()
         try:
             saver = PostgresCheckpoints(pool, database, locks)
-            async with aclosing(PostgresStore(pool, database)) as store:
+            async with aclosing(PostgresStore(pool, database, locks)) as store:
                 async with migrating(database):
                     await saver.setup()
                     await store.setup()
+                    async with database.errors(), pool.connection() as conn:
+                        await conn.execute(FENCES)
                 yield saver, store, locks
         finally:
             await pool.close()
@@ -193,8 +132,8 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        async with self.database.errors():
-            return await super().aget_tuple(config)
+        get = super().aget_tuple
+        return await self.database.call(lambda: get(config))
 
     @override
     async def alist(self, config: RunnableConfig | None, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
@@ -210,27 +149,43 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        await self._confirm(config)
-        async with self.database.errors():
-            return await super().aput(config, checkpoint, metadata, new_versions)
+        put = super().aput
+        return await self._fenced(config, lambda: put(config, checkpoint, metadata, new_versions))
 
     @override
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._confirm(config)
-        async with self.database.errors():
-            await super().aput_writes(config, writes, task_id, task_path)
+        put = super().aput_writes
+        await self._fenced(config, lambda: put(config, writes, task_id, task_path))
 
-    async def _confirm(self, config: RunnableConfig) -> None:
-        await self.locks.confirm(str(config.get("configurable", {}).get("thread_id", "")))
+    async def _fenced(self, config: RunnableConfig, write: Callable[[], Awaitable[T]]) -> T:
+        """Write; it is refused if the run's thread has been lost."""
+        thread_id = str(config.get("configurable", {}).get("thread_id", ""))
+        await self.locks.confirm(thread_id)
+        taken = self.locks.taken().get(thread_id)
+        token = FENCE.set([taken] if taken else [])
+        try:
+            return await self.database.call(write)
+        finally:
+            FENCE.reset(token)
+
+    @override
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[AsyncCursor[DictRow]]:
+        async with super()._cursor(pipeline=pipeline) as cursor:
+            await pass_fence(cursor)
+            yield cursor
 
     async def sweep(self, thread_id: str) -> None:
         """Drop the checkpoints of workers, which only a running step needs.
 
         Workers run in namespaces of their own below the thread's (`execute:<task>`).
         """
-        async with self.database.errors(), cast("Pool", self.conn).connection() as conn, conn.transaction():
+        await self.database.call(lambda: self._sweep(thread_id))
+
+    async def _sweep(self, thread_id: str) -> None:
+        async with cast("Pool", self.conn).connection() as conn, conn.transaction():
             for table in (b"checkpoints", b"checkpoint_blobs", b"checkpoint_writes"):
                 await conn.execute(
                     b"DELETE FROM %b WHERE thread_id = %%s AND checkpoint_ns LIKE 'execute:%%%%'" % table,
@@ -245,9 +200,10 @@ class PostgresStore(AsyncPostgresStore):
         StorageError: from every method, instead of Postgres's errors.
     """
 
-    def __init__(self, pool: Pool, database: Database) -> None:
+    def __init__(self, pool: Pool, database: Database, locks: AdvisoryLocks) -> None:
         super().__init__(pool)
         self.database = database
+        self.locks = locks
 
     @override
     async def setup(self) -> None:
@@ -263,5 +219,26 @@ class PostgresStore(AsyncPostgresStore):
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        async with self.database.errors():
-            return await super().abatch(ops)
+        wanted, batch = list(ops), super().abatch
+        written = {op.namespace[2] for op in wanted if isinstance(op, PutOp) and op.namespace[:2] in OF_A_RUN}
+        # The end of a tool call is recorded even if the lock is gone, as long as nobody else has taken the thread.
+        # Of all runs at once: the locks of a process stand and fall together, with the connection that keeps them.
+        taken = {i: thread for i, thread in self.locks.taken().items() if ledger_root(i)[-1] in written}
+        token = FENCE.set(list(taken.values()))
+        try:
+            return await self.database.call(lambda: batch(wanted))
+        finally:
+            FENCE.reset(token)
+
+    @override
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[AsyncCursor[DictRow]]:
+        async with super()._cursor(pipeline=pipeline) as cursor:
+            await pass_fence(cursor)
+            yield cursor
+
+
+async def pass_fence(cursor: AsyncCursor[DictRow]) -> None:
+    """Begin a transaction that fails if a run which it writes for has lost its thread."""
+    for taken in FENCE.get():
+        await taken.check(cursor)

@@ -41,6 +41,11 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds to wait for a locked SQLite database, or for a connection to Postgres",
     )
+    grace_seconds: float = Field(
+        default=20,
+        ge=0,
+        description="Seconds that running tool calls have to end in, when the process is asked to stop",
+    )
     agent_model: Annotated[
         str | None, Field(validation_alias=_either("AGENT_MODEL", "PLANWEAVE_AGENT_MODEL"))
     ] = None

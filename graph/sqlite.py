@@ -6,6 +6,7 @@ and back four to six times. Here a whole one goes at once, through LangGraph's s
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -25,6 +26,10 @@ from typing_extensions import override
 
 from graph.serializer import serializer
 from schemas.errors import StorageError
+from tools.artifacts import no_room
+
+# Below this SQLite may fail to make its log longer.
+LITTLE_ROOM = 1 << 20
 
 T = TypeVar("T")
 
@@ -101,12 +106,20 @@ async def storage_errors(home: Path, conn: aiosqlite.Connection | None = None) -
             # An open transaction keeps its old view of the data: every later write through it would fail.
             with suppress(sqlite3.Error, ValueError):
                 await conn.rollback()
-        raise StorageError(storage_line(home, error)) from error
+        raise StorageError(storage_line(home, first_of(error))) from error
+
+
+def first_of(error: BaseException) -> Exception:
+    """Return the SQLite error that came first: after a full disk LangGraph's Store commits what is no more."""
+    earlier = error.__context__
+    return first_of(earlier) if isinstance(earlier, sqlite3.Error) else cast("Exception", error)
 
 
 def storage_line(home: Path, error: Exception) -> str:
     """Return one line about a storage error: what, where, and what to do."""
     text = " ".join(str(error).split())
+    if is_full(home, error):
+        return f"{home} cannot be written, the disk is full: free some room, then resume the run"
     if "locked" in text:
         advice = "try again, or raise PLANWEAVE_BUSY_TIMEOUT_SECONDS"
         return f"the database in {home} stayed locked by another process: {advice}"
@@ -114,6 +127,17 @@ def storage_line(home: Path, error: Exception) -> str:
         advice = "move the folder away, or set PLANWEAVE_HOME to another one"
         return f"the database in {home} is damaged ({text}): {advice}"
     return f"{home} cannot be used ({text}): make it writable, or set PLANWEAVE_HOME to another folder"
+
+
+def is_full(home: Path, error: Exception) -> bool:
+    """Return whether an error comes of a full disk; SQLite names some of these only as an I/O error."""
+    if no_room(error) or "disk is full" in str(error):
+        return True
+    if "disk I/O error" not in str(error):
+        return False
+    with suppress(OSError):
+        return shutil.disk_usage(home).free < LITTLE_ROOM
+    return False
 
 
 class SqliteCheckpoints(AsyncSqliteSaver):

@@ -185,6 +185,14 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         value = {"thread_id": clean_text(thread_id), "updated_at": datetime.now(UTC).isoformat(), **fields}
         await self._index_store().aput(INDEX, key, value, index=False)
 
+    async def drain(self) -> int:
+        """Let running tool calls end and begin nothing more; then cancel the tasks that await runs, and resume them later.
+
+        Returns:
+            How many calls were still at work when PLANWEAVE_GRACE_SECONDS had passed.
+        """
+        return await self.parts.drain.finish()
+
     async def threads(self, limit: int = 1000) -> list[ThreadSummary]:
         """Return the threads of this store, the last used first."""
         items = await self._index_store().asearch(INDEX, limit=limit)

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, cast
 
@@ -56,6 +57,9 @@ class Flow:
         finished: what has been done in this superstep, in this life or an earlier one of the process.
         recorded: step key (see step_key) -> tool calls that an earlier life has recorded.
         evidence, usage: all there is, of this superstep too.
+        left: seconds before the deadline when this life of the superstep began; what earlier lives have spent is gone.
+        clock, began: monotonic seconds; began_at: wall clock at that moment. Whatever happens to the wall clock while
+            steps are at work, their times are taken from the monotonic one: a deadline counts seconds, not jumps.
     """
 
     state: TaskState
@@ -65,11 +69,13 @@ class Flow:
     approvals: Approvals
     clock: Callable[[], float]
     began: float
+    began_at: datetime
     running: dict[str, int] = field(default_factory=dict[str, int])
     finished: list[Finished] = field(default_factory=list[Finished])
     recorded: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
     evidence: list[Evidence] = field(init=False)
     usage: Usage = field(init=False)
+    left: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._count()
@@ -91,8 +97,11 @@ class Flow:
 
     def seconds_left(self) -> float:
         """Return the seconds before the run's deadline."""
-        before = seconds_left(self.state["limits"], self.state["evidence"], self.state["usage"])
-        return before - (self.clock() - self.began)
+        return self.left - (self.clock() - self.began)
+
+    def now(self) -> datetime:
+        """Return the wall clock's time, as if it had not been set since the superstep began."""
+        return self.began_at + timedelta(seconds=self.clock() - self.began)
 
     def attempt(self, step_id: str) -> int:
         """Return the number of a step's next attempt."""
@@ -147,6 +156,9 @@ class Flow:
         done = {item.evidence.step_id for item in found}
         self.finished = found
         self._count()
+        # A clock that was set back between two lives: what is done now is later all the same, and counts in full.
+        self.left = seconds_left(self.state["limits"], self.evidence, self.state["usage"])
+        self.began_at = max([self.began_at, *(record.finished_at for record in self.evidence)])
         self.running = {g.step.id: g.tool_calls for g in wave.grants if g.step.id not in done}
 
 

@@ -12,7 +12,8 @@ from schemas.state import TaskState
 from tools.results import clean_text
 
 HOW = (
-    'answer {"decision": "accept"}, {"decision": "extend", "tool_calls": 0, "replans": 0, "seconds": 0}, '
+    'answer {"decision": "accept"}, {"decision": "extend", "tool_calls": 0, "replans": 0, "seconds": 0, '
+    '"tokens": 0, "steps": 0}, '
     '{"decision": "hint", "hint": "..."} or {"decision": "stop"}'
 )
 
@@ -66,10 +67,10 @@ def decide(answer: Any, state: TaskState) -> dict[str, Any] | str:
 
 
 def _extended(data: dict[str, Any], state: TaskState) -> dict[str, Any] | str:
-    amounts = {key: data.get(key, 0) for key in ("tool_calls", "replans", "seconds")}
-    kinds = {"tool_calls": int, "replans": int, "seconds": int | float}
+    kinds = {"tool_calls": int, "replans": int, "seconds": int | float, "tokens": int, "steps": int}
+    amounts = {key: data.get(key, 0) for key in kinds}
     if not all(isinstance(amounts[k], kinds[k]) and not isinstance(amounts[k], bool) for k in kinds):
-        return "tool_calls and replans are whole numbers, seconds a number"
+        return "tool_calls, replans, tokens and steps are whole numbers, seconds a number"
     try:
         more = extension(state, **amounts)
     except InputError as error:

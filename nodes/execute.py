@@ -37,8 +37,8 @@ def make_execute(parts: Parts) -> LaneNode:
         parts.registry,
         parts.artifacts,
         parts.verify_step,
-        now=parts.now,
         clock=parts.clock,
+        drain=parts.drain,
     )
 
     async def execute(state: LaneTask, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def make_execute(parts: Parts) -> LaneNode:
             ledgers = (*ledger_root(thread), checkpoint_id)
             state = read_state(config)
             approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread))
-            flow = Flow(state, store, namespace, ledgers, approvals, parts.clock, parts.clock())
+            flow = Flow(state, store, namespace, ledgers, approvals, parts.clock, parts.clock(), parts.now())
             await flow.load()
             return flow
 
@@ -152,16 +152,21 @@ class Lane:
             grant=grant.tool_calls,
             artifacts=parts.artifacts,
             max_result_chars=limits.max_result_chars,
-            now=parts.now,
+            now=flow.now,
         )
         ledger.restore(flow.recorded.get(key, []))
         first = flow.ways[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
         async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
+            await parts.drain.gate()
             # The task is made here: the run's deadline does not wait with the step.
-            attempt = Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit)
+            attempt = Attempt(
+                self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit, flow.now
+            )
             self.emit(started(attempt, grant))
             outcome = await attempt.run(worker_config(self.config, key))
+            if outcome.evidence.error_type in ("timeout", "deadline"):
+                await parts.drain.gate()  # it was held back: the time was not its own
             item = Finished(
                 lane=self.lane_id, evidence=outcome.evidence, sources=outcome.sources, usage=outcome.usage
             )

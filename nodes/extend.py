@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from nodes.replan import within
+from nodes.schedule import RAISED
 from nodes.verdict import choose_max_replans, open_failures
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Review
@@ -29,7 +30,15 @@ class Extension:
     after: Literal["replan", "review", "schedule"]
 
 
-def extension(state: TaskState, *, tool_calls: int = 0, replans: int = 0, seconds: float = 0) -> Extension:
+def extension(
+    state: TaskState,
+    *,
+    tool_calls: int = 0,
+    replans: int = 0,
+    seconds: float = 0,
+    tokens: int = 0,
+    steps: int = 0,
+) -> Extension:
     """Return the update for a run that has ended with gaps.
 
     Args:
@@ -37,13 +46,22 @@ def extension(state: TaskState, *, tool_calls: int = 0, replans: int = 0, second
         tool_calls: to add to the run's tool budget.
         replans: to add; without any, a run whose replans are spent gets as many as its open steps allow.
         seconds: to add to the deadline.
+        tokens: to add to max_tokens.
+        steps: to add to max_attempted_steps.
 
     Raises:
         InputError: nothing is added, or more than a run may have; the plan is missing or was turned down; no gap is left.
     """
     review = state["review"]
     plan = plan_to_go_on_with(state)
-    limits = raised(state["limits"], tool_calls, replans, seconds)
+    more = {
+        "tool_calls": tool_calls,
+        "replans": replans,
+        "seconds": seconds,
+        "tokens": tokens,
+        "steps": steps,
+    }
+    limits = raised(state["limits"], more)
     update: dict[str, Any] = {"limits": limits, "stop_reason": None, "status": "running", "approved": None}
     update["max_replans"] = state["max_replans"] + replans
     if review is not None and seconds:
@@ -77,19 +95,24 @@ def plan_to_go_on_with(state: TaskState) -> Plan:
     return plan
 
 
-def raised(limits: RunLimits, tool_calls: int, replans: int, seconds: float) -> RunLimits:
+def raised(limits: RunLimits, more: Mapping[str, float]) -> RunLimits:
     """Return the limits with more in them.
 
     Raises:
         InputError: nothing is added, something is taken away, or a sum is more than a run may have.
     """
     # Written so that NaN is refused.
-    if not all(n >= 0 for n in (tool_calls, replans, seconds)) or not (tool_calls or replans or seconds):
-        raise InputError("say what to add: tool calls, replans or seconds, each above 0")
+    if not all(n >= 0 for n in more.values()) or not any(more.values()):
+        raise InputError("say what to add: tool calls, replans, seconds, tokens or steps, each above 0")
+    if more["tokens"] and limits.max_tokens is None:
+        raise InputError("the run has no bound of tokens to raise")
     sums = {
-        "total_tool_budget": limits.total_tool_budget + tool_calls,
-        "deadline_seconds": limits.deadline_seconds + seconds,
+        "total_tool_budget": limits.total_tool_budget + more["tool_calls"],
+        "deadline_seconds": limits.deadline_seconds + more["seconds"],
+        "max_attempted_steps": limits.max_attempted_steps + more["steps"],
     }
+    if limits.max_tokens is not None:
+        sums["max_tokens"] = limits.max_tokens + more["tokens"]
     try:
         return RunLimits.model_validate(limits.model_dump() | sums)
     except ValidationError as error:
@@ -133,5 +156,5 @@ def resumed_plan(plan: Plan, waiting: list[Step], state: TaskState) -> Plan:
         version=len(state["plans"]) + 1,
         parent_version=plan.version,
         created_by="human",
-        reason="the run's limits were raised",
+        reason=RAISED,
     )

@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 
 from agents.checks import StepVerifier
+from agents.draining import Drain
 from agents.models import ResolvedModels
 from nodes.dataflow import Flows
 from nodes.slots import StepSlots
@@ -64,6 +65,7 @@ class Parts:
         store: holds the ledgers where the runtime brings no store.
         sweep: drops what only running steps need (worker checkpoints) from a thread.
         now: wall clock; clock: monotonic seconds.
+        drain: stops a process in good order.
     """
 
     models: ResolvedModels
@@ -77,6 +79,7 @@ class Parts:
     flows: Flows = field(default_factory=Flows)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
+    drain: Drain = field(default_factory=Drain)
 
 
 def emitter(write: Writer) -> Emit:

@@ -6,6 +6,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from nodes.parts import Node, Parts, emitter, thread_id
+from nodes.plan import plan_ready
 from nodes.readiness import Wave, next_wave
 from schemas.context import RunContext
 from schemas.errors import InvariantBroken
@@ -14,6 +15,8 @@ from schemas.evidence import ErrorType, Evidence
 from schemas.plan import Plan
 from schemas.state import TaskState
 
+# Why a version was made by more budget (nodes/extend.py).
+RAISED = "the run's limits were raised"
 REASONS: dict[str, tuple[ErrorType, str]] = {
     "deadline": ("deadline", "the run's deadline was reached before the step could start"),
     "tool_budget": ("tool_budget", "the run's tool budget was spent before the step could start"),
@@ -29,6 +32,8 @@ def make_schedule(parts: Parts) -> Node:
         plan = current_plan(state)
         await parts.sweep(thread_id())
         emit = emitter(runtime.stream_writer)
+        if begins(plan, state["evidence"]):
+            emit(plan_ready(plan, []))
         skips: list[Evidence] = []
         while (
             True
@@ -46,6 +51,11 @@ def make_schedule(parts: Parts) -> Node:
         return ordered_update(state, skips)
 
     return schedule
+
+
+def begins(plan: Plan, evidence: list[Evidence]) -> bool:
+    """Return whether a version that raised limits have made begins now: no node has told of it, as of all others."""
+    return plan.reason == RAISED and not any(record.plan_version == plan.version for record in evidence)
 
 
 def ordered_update(state: TaskState, skips: list[Evidence]) -> dict[str, Any]:

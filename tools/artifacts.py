@@ -1,6 +1,7 @@
 """Full texts of tool results, stored once, addressed by their content."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import re
@@ -15,6 +16,8 @@ from langgraph.store.base import BaseStore
 from schemas.errors import SettingsError, StorageError
 from tools.results import clean_text
 
+# Where StoreArtifacts keeps texts, each below the first two digits of its hash.
+NAMESPACE = ("planweave", "artifacts")
 _REF = re.compile(r"sha256:([0-9a-f]{64})")
 
 
@@ -69,9 +72,7 @@ class FileArtifacts:
         try:
             await asyncio.to_thread(_write_once, self._path(ref), data)
         except OSError as error:
-            raise StorageError(
-                f"cannot store a tool result under {self._folder}: {error.strerror}"
-            ) from error
+            raise StorageError(_unstored(f"under {self._folder}", error)) from error
         return ref
 
     async def get(self, ref: str) -> str:
@@ -133,7 +134,7 @@ class StoreArtifacts:
         match = _REF.fullmatch(ref)
         if match is None:
             raise KeyError(ref)
-        return ("planweave", "artifacts", match[1][:2]), match[1]
+        return (*NAMESPACE, match[1][:2]), match[1]
 
 
 class FsspecArtifacts:
@@ -162,7 +163,7 @@ class FsspecArtifacts:
         try:
             await asyncio.to_thread(self._write, self._path(ref), data)
         except OSError as error:
-            raise StorageError(f"cannot store a tool result in PLANWEAVE_ARTIFACTS: {error}") from error
+            raise StorageError(_unstored("in PLANWEAVE_ARTIFACTS", error)) from error
         return ref
 
     async def get(self, ref: str) -> str:
@@ -192,6 +193,17 @@ class FsspecArtifacts:
         if match is None:
             raise KeyError(ref)
         return f"{self._root}/{match[1][:2]}/{match[1][2:4]}/{match[1]}"
+
+
+def no_room(error: BaseException) -> bool:
+    """Return whether an error says that a disk, or a user's share of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _unstored(where: str, error: OSError) -> str:
+    if no_room(error):
+        return f"cannot store a tool result {where}: the disk is full: free some room, then resume the run"
+    return f"cannot store a tool result {where}: {error.strerror or error}"
 
 
 def _ref(data: bytes) -> str:

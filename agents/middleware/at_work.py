@@ -13,6 +13,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import BaseModel
 
 from agents.calling import RoleModel
+from agents.draining import Drain
 from agents.ledger import StepLedger
 from agents.middleware.approval import Approvals
 from schemas.evidence import Source, Usage
@@ -37,6 +38,7 @@ class StepAtWork:
         requests: model requests made in this process; those that raised have left no message.
         role, model: the worker's models, and the one in use, from the first request on.
         concluding: the request that max_tokens leaves has been made.
+        drain: holds tool calls back when the process is asked to stop.
     """
 
     ledger: StepLedger
@@ -56,6 +58,7 @@ class StepAtWork:
     role: RoleModel | None = None
     model: BaseChatModel | None = None
     concluding: bool = False
+    drain: Drain = field(default_factory=Drain)
 
     def model_of(self, role: RoleModel) -> BaseChatModel:
         """Return the model that the step's next request goes to."""

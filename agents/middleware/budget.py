@@ -127,6 +127,12 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     async def _run(
         self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
     ) -> ToolResult:
+        async with at_work().drain.work():
+            return await self._counted(request, handler, spec, identity)
+
+    async def _counted(
+        self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
+    ) -> ToolResult:
         call = request.tool_call
         record = at_work().ledger.reserve(identity, call["name"], call["args"])
         if record is None:

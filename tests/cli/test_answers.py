@@ -23,6 +23,11 @@ def asked(kind: str, number: int = 0) -> Paused:
         ("escalate", "accept", {"decision": "accept"}),
         (
             "escalate",
+            "extend tokens=100 steps=2",
+            {"decision": "extend", "tokens": 100, "steps": 2},
+        ),
+        (
+            "escalate",
             "extend tool_calls=5 seconds=1.5",
             {"decision": "extend", "tool_calls": 5, "seconds": 1.5},
         ),

@@ -1,7 +1,11 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cli.endpoint import Endpoint, step
+from tests.postgres.test_database import run_sql
 
 Here = Callable[..., tuple[int, str, str]]
 
@@ -45,3 +49,41 @@ def test_a_wrong_setting_is_named(here: Here) -> None:
     code, out, _ = here("doctor", PLANWEAVE_BUSY_TIMEOUT_SECONDS="soon")
     assert code == 4
     assert "busy_timeout_seconds" in out
+
+
+def test_the_database_that_is_set_is_connected_to(here: Here, postgres_url: str) -> None:
+    code, out, _ = here("doctor", PLANWEAVE_DATABASE_URL=postgres_url)
+    assert code == 0
+    (row,) = [line for line in out.splitlines() if "Postgres" in line]
+    assert re.search(r"ok +Postgres +\d+.*connected to test_\d+ on ", row)
+    assert "SQLite" not in out
+
+
+@pytest.mark.usefixtures("postgres_server")
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("postgresql://me:hidden@127.0.0.1:1/kept", "kept on 127.0.0.1"),
+        ("postgresql://me:a@hidden@h/d", "percent"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_fails_and_shows_no_password(
+    here: Here, url: str, word: str
+) -> None:
+    code, out, _ = here("doctor", PLANWEAVE_DATABASE_URL=url)
+    assert code == 4
+    assert word in next(line for line in out.splitlines() if "FAIL" in line)
+    assert "hidden" not in out.replace("PLANWEAVE", "")
+
+
+def test_a_user_who_may_not_make_tables_is_told(here: Here, postgres_url: str) -> None:
+    for sql in (
+        "DROP ROLE IF EXISTS reader",
+        "CREATE ROLE reader LOGIN",
+        "REVOKE CREATE ON SCHEMA public FROM public",
+    ):
+        run_sql(postgres_url, sql)
+    code, out, _ = here("doctor", PLANWEAVE_DATABASE_URL=postgres_url.replace("postgres:@", "reader:@"))
+    run_sql(postgres_url, "DROP ROLE reader")
+    assert code == 4
+    assert "GRANT CREATE" in out

@@ -246,3 +246,12 @@ def test_what_an_earlier_objective_has_left_is_no_news() -> None:
     assert changed(before, after, Texts("en")) == ["objective: next"]
     planned = after | {"planned_run_id": "2", "status": "running", "stop_reason": None}
     assert changed(after, planned, Texts("en")) == []
+
+
+def test_a_run_whose_tokens_were_used_goes_on_with_more(here: Here, endpoint: Endpoint) -> None:
+    # Each answer of the endpoint costs two tokens: the plan and the first step use them up.
+    assert run(here, endpoint, "--max-tokens", "4") == 3
+    assert here("resume", "t", "--add-steps", "-1")[0] == 2
+    code, out, err = here("resume", "t", "--add-tokens", "1000", "--add-steps", "1")
+    assert code == 0, err
+    assert out.splitlines()[-1].startswith("completed (approved)")

@@ -11,11 +11,12 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.continuing import extend
+from graph.threads import CHOICES
 from nodes.extend import extension
 from schemas.errors import InputError, NothingToResume, ThreadBusy
 from tests.conftest import Look
 from tests.reopening import answer, asked_of, ran, reopened
-from tests.running import Bench, bench, config, of
+from tests.running import Bench, bench, config, context, of
 from tests.scripted import finding, look, plan, review, step
 
 
@@ -278,3 +279,62 @@ async def test_what_the_deadline_cut_is_planned_again_and_what_waited_runs() -> 
     out = await more(b, tool, seconds=600)
     assert out["status"] == "completed"
     assert tool.runs == ["a", "c", "b", "a2", "o"]
+
+
+async def test_a_run_that_had_started_too_many_steps_goes_on_with_more() -> None:
+    b, tool = chain()
+    assert (await b.run(max_attempted_steps=1))["stop_reason"] == "attempted_steps"
+    assert (await more(b, tool, steps=1))["stop_reason"] == "attempted_steps"
+    out = await more(b, tool, steps=10)
+    assert out["status"] == "completed"
+    assert tool.runs == ["a", "b", "c"]
+    assert (await b.values())["limits"].max_attempted_steps == 12
+
+
+async def test_a_run_whose_tokens_were_used_goes_on_with_more() -> None:
+    def costly(message: AIMessage) -> AIMessage:
+        spent: Any = {"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000}
+        return message.model_copy(update={"usage_metadata": spent})
+
+    tool = Look()
+    steps = (step("a"), step("b", "a"))
+    work = {i: [costly(look(query=i)), costly(finding(i, "s1"))] for i in "ab"}
+    b = bench(*steps, work=work, tools=[tool.tool()])
+    first = await b.run(max_tokens=1500)
+    assert [e.step_id for e in first["evidence"] if e.passed] == ["a"]
+    out = await more(b, tool, tokens=10_000)
+    assert out["status"] == "completed"
+    assert tool.runs == ["a", "b"]
+    assert (await b.values())["limits"].max_tokens == 11_500
+
+
+async def test_tokens_cannot_be_added_where_there_is_no_bound_of_them() -> None:
+    b, tool = chain()
+    await b.run(total_tool_budget=1)
+    with pytest.raises(InputError, match="no bound of tokens"):
+        await more(b, tool, tokens=10)
+
+
+async def test_what_a_run_was_started_with_stands_in_the_extended_checkpoint_too() -> None:
+    b, _ = chain()
+    named = config() | {"metadata": {"who": "a caller"}}
+    await b.graph.ainvoke({"objective": "find"}, named, context=context(total_tool_budget=1))
+    before = (await b.graph.aget_state(config())).metadata
+    await extend(b.graph, "t1", tool_calls=10)
+    after = (await b.graph.aget_state(config())).metadata
+    kept = ("who", CHOICES)
+    assert before is not None
+    assert after is not None
+    assert {key: dict(after)[key] for key in kept} == {key: dict(before)[key] for key in kept}
+    assert after["source"] == "update"
+
+
+async def test_invariant_19_a_version_made_by_more_budget_is_told_of_once() -> None:
+    b, tool = chain()
+    await b.run(total_tool_budget=1)
+    again = reopened(b, [tool.tool()])
+    await extend(again.graph, "t1", tool_calls=10)
+    events = [event async for event in again.graph.astream(None, config(), stream_mode="custom")]
+    ready = [event for event in events if event["type"] == "plan_ready"]
+    assert [(event["version"], event["created_by"]) for event in ready] == [(2, "human")]
+    assert events.index(ready[0]) < next(n for n, e in enumerate(events) if e["type"] == "step_ready")

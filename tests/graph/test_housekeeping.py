@@ -171,5 +171,17 @@ async def test_artifacts_stay_while_a_run_is_at_work(tmp_path: Path) -> None:
 
 
 async def test_another_database_is_not_pruned() -> None:
-    with pytest.raises(InputError, match="SQLite"):
+    with pytest.raises(InputError, match="open_graph keeps"):
         await prune(bench(step("a")).graph)
+
+
+async def test_texts_stay_while_a_run_has_only_just_begun(tmp_path: Path) -> None:
+    """It is listed and locked, and has no checkpoint yet that would tell of it."""
+    async with open_graph(Settings(home=tmp_path), models=roles(), tools=[tool().tool()]) as graph:
+        await run(graph, "t1")
+        await remove(graph, "t1")
+        async with graph.locks.hold("new"):
+            await graph._put("new", objective="o", status="running")
+            found = await prune(graph)
+            assert (found.busy, found.artifacts, len(artifacts(tmp_path))) == (["new"], 0, 2)
+        assert (await prune(graph)).artifacts == 2

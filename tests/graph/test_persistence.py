@@ -56,12 +56,26 @@ async def test_c41_a_saver_of_the_callers_own_gives_back_models_without_warnings
     for value in ({"objective": "find"}, Command(resume={"decision": "approve"})):
         async with saver_of_the_callers_own(backend) as saver:
             await saver.setup()
-            graph = build_graph(roles, [tool.tool()], checkpointer=saver)
+            graph = build_graph(roles, [tool.tool()], checkpointer=saver, store=InMemoryStore())
             await graph.ainvoke(value, config(), context=RunContext(review_plan="first"))
             values = (await graph.aget_state(config())).values
     assert isinstance(values["plan"], Plan)
     assert isinstance(values["evidence"][0], Evidence)
     assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+async def test_a_saver_that_outlives_the_process_without_such_a_store_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "own.sqlite")) as saver:
+        build_graph(scripted("a"), checkpointer=saver)
+        (warning,) = caplog.messages
+        assert warning.startswith("build_graph: AsyncSqliteSaver outlives the process, the Store does not")
+        caplog.clear()
+        build_graph(scripted("a"), checkpointer=saver, store=InMemoryStore())
+        build_graph(scripted("a"), checkpointer=InMemorySaver())
+        build_graph(scripted("a"))
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """A real run in a process of its own, made to be killed.
 
-    python -m tests.kill.driver run|resume|approve HOME [--stop NAME] [--review first] [--plan work|record] [--own]
+    python -m tests.kill.driver run|resume|approve HOME [--stop NAME] [--review first] [--plan OBJECTIVE] [--own]
 
---own builds the graph on a saver of the caller's own instead of opening the durable default.
+--own builds the graph on a saver and a Store of the caller's own instead of opening the durable default.
 
 The models answer from the request alone, so that a new process goes on where a killed one was. HOME/bodies.log is what
 can be counted from outside; a line is a word and a name:
@@ -23,20 +23,17 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.sqlite.aio import AsyncSqliteStore
 from langgraph.types import Command
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 
 from agents.models import Models
 from graph import RunContext, build_graph, open_graph
@@ -45,22 +42,12 @@ from graph.settings import Settings
 from graph.threads import TaskGraph
 from schemas.errors import PlanweaveError
 from schemas.limits import RunLimits
-from tests.scripted import call, calls, finding, plan, review, step
+from tests.kill.model import StatelessModel
+from tests.kill.scenes import scene_of
 
 THREAD = "killed"
 BEAT = 0.005
 Report = Callable[[dict[str, Any]], None]
-# Rounds of tool calls of each step: (tool, id). "bad" ends with an error.
-ROUNDS: dict[str, list[list[tuple[str, str]]]] = {
-    "a": [[("fetch", "a1"), ("probe", "a2")], [("fetch", "a3")]],
-    "b": [[("fetch", "b1-bad")], [("fetch", "b2")]],
-    "c": [[("probe", "c1")], [("fetch", "c2"), ("fetch", "c3")]],
-    "d": [[("fetch", "d1")]],
-    "e": [],
-    "f": [[("fetch", "f1"), ("fetch", "f2")]],
-    "c2": [[("fetch", "c4")]],
-    "w": [[("record", "w1")], [("fetch", "w2")]],
-}
 
 
 @dataclass(frozen=True)
@@ -69,6 +56,7 @@ class Order:
 
     Attributes:
         stop: where it waits to be killed; None = nowhere.
+        plan: the objective, which names the scene (tests/kill/scenes.py).
         database: postgresql:// URL; None = SQLite files in home.
         latency: seconds that a tool body takes; model answers take a fifth of it.
     """
@@ -139,100 +127,28 @@ class World:
             """Write something down."""
             return await self.body(query)
 
+        async def note(query: str) -> Any:
+            """Write something down; twice is the same as once."""
+            return await self.body(query)
+
         make = StructuredTool.from_function
         return [
             make(coroutine=fetch, name="fetch"),
             make(coroutine=probe, name="probe", metadata={"idempotent": True}),
             make(coroutine=record, name="record", metadata={"permission": "write"}),
+            make(coroutine=note, name="note", metadata={"permission": "write", "idempotent": True}),
         ]
-
-
-class StatelessModel(BaseChatModel):
-    """Every role; the answer is a function of the request."""
-
-    world: Any
-    bound: list[str] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "stateless"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
-        names = [t["function"]["name"] if isinstance(t, dict) else t.name for t in tools]
-        return StatelessModel(world=self.world, bound=names)
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError
-
-    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        brief = json.loads(next(m.text for m in messages if isinstance(m, HumanMessage)))
-        role = brief["role"]
-        await self.world.reach({"planner": "plan", "reviewer": "review", "writer": "finish"}.get(role, role))
-        await asyncio.sleep(self.world.order.latency / 5)
-        answer = work(brief, messages) if role == "worker" else ANSWERS[role](brief)
-        return ChatResult(generations=[ChatGeneration(message=answer)])
-
-
-def first_plan(brief: dict[str, Any]) -> AIMessage:
-    more: dict[str, Any] = {"tool_budget": 10, "timeout_seconds": 60}
-    if brief["objective"] == "record":
-        return plan(step("w", tools=["fetch", "record"], **more))
-    return plan(
-        step("a", **more),
-        step("b", **more),
-        step("c", **more),
-        step("d", "a", "b", **more),
-        step("e", "b", tools=[]),
-        step("f", "c", **more),
-    )
-
-
-def repaired(brief: dict[str, Any]) -> AIMessage:
-    return plan(step("c2", replaces="c", tool_budget=10, timeout_seconds=60))
-
-
-def written(brief: dict[str, Any]) -> AIMessage:
-    lines = [f"{f['summary']} {''.join(f'[{n}]' for n in f['cite'])}" for f in brief["findings"]]
-    return AIMessage("\n".join(lines))
-
-
-ANSWERS: dict[str, Callable[[dict[str, Any]], AIMessage]] = {
-    "planner": first_plan,
-    "replanner": repaired,
-    "reviewer": lambda brief: review(approved=True),
-    "writer": written,
-}
-
-
-def work(brief: dict[str, Any], messages: Sequence[BaseMessage]) -> AIMessage:
-    """Return the step's next round of calls, or its finding, which cites everything that was fetched."""
-    name = brief["step"]["id"]
-    turn = sum(isinstance(m, AIMessage) for m in messages)
-    if turn < len(ROUNDS[name]):
-        # Servers of one's own use the same ids in every answer; the ledger must not take one call for another.
-        return calls(*(call(tool, f"call_{i}", query=q) for i, (tool, q) in enumerate(ROUNDS[name][turn])))
-    fetched = [q for m in messages if isinstance(m, ToolMessage) for q in fetched_in(m)]
-    carried = [i for d in brief["dependencies"] for i in d["source_ids"]]
-    return finding(name, *(fetched or carried), met=name != "c", call_id="answer")
-
-
-def fetched_in(message: ToolMessage) -> list[str]:
-    found = [f"s-{q}" for rounds in ROUNDS.values() for r in rounds for _, q in r]
-    return [source for source in found if source in message.text]
 
 
 def choices(order: Order) -> RunContext:
     # Not the defaults: a killed run that loses them is found out.
-    limits = RunLimits(total_tool_budget=200, max_parallel_steps=7)
-    return RunContext(limits=limits, **({"review_plan": order.review} if order.review else {}))
+    limits = RunLimits(total_tool_budget=200, max_parallel_steps=7, max_replans=3)
+    return RunContext(limits=limits, review_plan=order.review or scene_of(order.plan).review)
 
 
 async def drive(order: Order, report: Report) -> None:
     """Carry out an order, and report how it ended."""
     world = World(order, report)
-    given: Any = {"objective": order.plan}
-    if order.mode != "run":
-        given = Command(resume={"decision": "approve"}) if order.mode == "approve" else None
     context = choices(order) if order.mode == "run" else None
     config: Any = {"configurable": {"thread_id": THREAD}}
     ended: dict[str, Any] = {}
@@ -240,6 +156,7 @@ async def drive(order: Order, report: Report) -> None:
     try:
         async with opened(order, world) as graph:
             try:
+                given = await given_to(graph, order, config)
                 async for event in graph.astream(given, config, context=context, stream_mode="custom"):
                     noted(world, event)
             except PlanweaveError as error:
@@ -248,6 +165,15 @@ async def drive(order: Order, report: Report) -> None:
     except PlanweaveError as error:
         report(told(error))
     beating.cancel()
+
+
+async def given_to(graph: TaskGraph, order: Order, config: Any) -> Any:
+    """Return the run's input: the objective, None, or a yes to everything that is asked."""
+    if order.mode != "approve":
+        return {"objective": order.plan} if order.mode == "run" else None
+    yes = {"decision": "approve"}
+    asked = (await graph.aget_state(config)).interrupts
+    return Command(resume={question.id: yes for question in asked} or yes)
 
 
 @asynccontextmanager
@@ -259,8 +185,12 @@ async def opened(order: Order, world: World) -> AsyncGenerator[TaskGraph]:
         async with open_graph(settings, models=models, tools=world.tools()) as graph:
             yield graph
         return
-    async with AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver:
-        yield build_graph(models, world.tools(), checkpointer=saver)
+    async with (
+        AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver,
+        AsyncSqliteStore.from_conn_string(str(order.home / "own-store.sqlite")) as store,
+    ):
+        await store.setup()
+        yield build_graph(models, world.tools(), checkpointer=saver, store=store)
 
 
 def told(error: PlanweaveError) -> dict[str, Any]:

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 # From the end of a body until its result is recorded, a call counts as running. That takes about 3 ms; so many beats
 # of the driver's event loop are at least 40 ms of its own time, however busy the machine is.
 BEATS = 8
+# How often the log is looked at for the moment to kill.
+POLL_SECONDS = 0.002
 # What another life changes in a record.
 TIMES = ("started_at", "finished_at", "retrieved_at", "tool_calls")
 
@@ -51,6 +53,28 @@ def _drive(order: Order, reports: Connection) -> None:
     driver.run(order, reports.send)
 
 
+@dataclass(frozen=True)
+class Moment:
+    """When to kill: `seconds` after the log has told of so much `progress`."""
+
+    progress: int
+    seconds: float
+
+    def comes(self, home: Path, reports: Connection) -> bool:
+        """Wait for it; return False if the process has told of its end before."""
+        while progress(home) < self.progress:
+            if reports.poll(POLL_SECONDS):
+                return False
+        return not reports.poll(self.seconds)
+
+
+def progress(home: Path) -> int:
+    """Return how often tool calls have begun, ended, or been told of, in all lives."""
+    log = home / "bodies.log"
+    text = log.read_bytes() if log.exists() else b""
+    return sum(text.count(word) for word in (b"start ", b"end ", b"kept "))
+
+
 class Nursery:
     """Starts driver processes in milliseconds: forked from a server that has imported everything, and nothing else."""
 
@@ -73,15 +97,15 @@ class Nursery:
             process.kill()
             process.join()
 
-    def live(self, order: Order, seconds: float | None = None) -> dict[str, Any]:
-        """Carry out an order; kill the process `seconds` after its start.
+    def live(self, order: Order, moment: Moment | None = None) -> dict[str, Any]:
+        """Carry out an order; kill the process at the moment, if there is one.
 
         Returns:
             What it reported, and the "seconds" that it took; or {"killed": True}.
         """
         with self.life(order) as one:
             began = time.monotonic()
-            if not one.reports.poll(seconds):
+            if moment is not None and moment.comes(order.home, one.reports):
                 one.kill()
                 if one.process.exitcode != 0:  # it may have ended by itself meanwhile
                     return {"killed": True}
@@ -114,10 +138,12 @@ class Remains:
 
     Attributes:
         unstarted: for each call, the runs that were counted although the kill came before the body began.
+        uncounted: calls whose body ran without having been counted before.
     """
 
     home: Path
     unstarted: Counter[str] = field(default_factory=Counter[str])
+    uncounted: list[str] = field(default_factory=list[str])
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (word, call) of the log."""
@@ -129,8 +155,12 @@ class Remains:
     def starts(self) -> Counter[str]:
         return Counter(name for word, name in self.lines() if word == "start")
 
-    def repeated(self) -> list[str]:
-        """Return the calls that started again although they were finished: known to be, or ended in good time."""
+    def repeated(self, beats_to_record: float = BEATS) -> list[str]:
+        """Return the calls that started again although they were finished: known to be, or ended in good time.
+
+        Args:
+            beats_to_record: that a result takes from its body's end; inf = count only what is known to be recorded.
+        """
         finished: set[str] = set()
         ended: dict[str, int] = {}
         beats = 0
@@ -145,17 +175,21 @@ class Remains:
             elif word == "beat":
                 beats += 1
             elif word == "life":
-                finished |= {call for call, at in ended.items() if beats - at >= BEATS}
+                finished |= {call for call, at in ended.items() if beats - at >= beats_to_record}
                 ended.clear()
         return wrong
 
-    def note_kill(self) -> None:
-        """Take down what the Store says after a kill."""
+    def note_kill(self) -> bool:
+        """Take down what the Store says after a kill; return whether a tool body was at work."""
         starts = self.starts()
         for record in self.kept("ledger"):
             name = json.loads("{" + record["arguments"] + "}")["query"]
-            assert record["runs"] >= starts[name], f"the body of {name} ran uncounted"
+            if record["runs"] < starts[name]:
+                self.uncounted.append(name)
             self.unstarted[name] = max(self.unstarted[name], record["runs"] - starts[name])
+        lines = self.lines()
+        life = lines[max((n for n, (word, _) in enumerate(lines) if word == "life"), default=0) :]
+        return sum(word == "start" for word, _ in life) > sum(word == "end" for word, _ in life)
 
     def kept(self, what: str) -> list[dict[str, Any]]:
         """Return what the Store holds of running steps: "ledger" for tool calls, "finished" for steps."""
@@ -181,3 +215,30 @@ class Remains:
                 if table in known
                 else []
             )
+
+
+TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+
+
+@dataclass
+class PostgresRemains(Remains):
+    """What killed processes have left in a database."""
+
+    url: str = ""
+
+    def kept(self, what: str) -> list[dict[str, Any]]:
+        rows = self.rows(f"SELECT value::text FROM store WHERE prefix LIKE 'planweave.{what}.%'")
+        return [json.loads(value) for (value,) in rows]
+
+    def worker_rows(self) -> int:
+        counts = [self.rows(f"SELECT count(*) FROM {table} WHERE checkpoint_ns <> ''") for table in TABLES]
+        return sum(count for ((count,),) in counts)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as conn:
+            try:
+                return conn.execute(sql.encode()).fetchall()
+            except psycopg.errors.UndefinedTable:  # killed before they were made
+                return []

@@ -2,7 +2,7 @@
 
     python server.py FOLDER
 
-reads "start" and "stop" from its standard input, one word on a line, and answers each with the server's URL.
+reads "start", "fast" and "immediate" (ways to stop) from its standard input, one word on a line, and answers each with the server's URL.
 At the end of the input, which comes also when the tests are killed, it stops the server and deletes the folder.
 """
 
@@ -67,9 +67,13 @@ class PostgresServer:
     def start(self) -> None:
         self.url = self._say("start")
 
-    def stop(self) -> None:
-        """Stop the server as an administrator does: whoever is connected is thrown out."""
-        self._say("stop")
+    def stop(self, how: str = "fast") -> None:
+        """Stop the server.
+
+        Args:
+            how: "fast", as an administrator does: whoever is connected is thrown out; "immediate", as in a crash.
+        """
+        self._say(how)
 
     def _say(self, word: str) -> str:
         assert self._keeper.stdin is not None
@@ -119,7 +123,7 @@ def keep(folder: Path) -> None:
             if line.strip() == "start":
                 control("-o", f'-h "" -k {sockets}', "-l", str(folder / "log"), "start")
             else:
-                control("-m", "fast", "stop")
+                control("-m", line.strip(), "stop")
             print(f"postgresql://postgres:@/postgres?host={sockets}", flush=True)  # noqa: T201 - the answer
     finally:
         if (folder / "postmaster.pid").exists():
