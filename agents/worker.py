@@ -83,8 +83,8 @@ class Attempt:
         self.step = Step.model_validate(self.task["step"])
         self.limits = RunLimits.model_validate(self.task["limits"])
         self.started_at = self.parts.now()
-        bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
-        self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
+        allowed = self.limits.step_seconds(self.step.timeout_seconds)
+        self.seconds = max(0.01, min(allowed, self.task["seconds_left"]))
         self.deadline = self.parts.clock() + self.seconds
         self.work = StepAtWork(
             ledger=self.ledger,

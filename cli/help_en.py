@@ -31,6 +31,7 @@ HELP_EN: dict[str, str] = {
     "help.max_replans": "Replans after a review.",
     "help.max_steps": "Steps in one plan.",
     "help.step_timeout": "Seconds for a step, at most.",
+    "help.min_step_timeout": "Seconds for a step, at least: for slow models.",
     "help.thread_argument": "A thread id, as planweave threads lists them.",
     "help.evidence": "For each step: criteria, sources, calls, and which rule failed it.",
     "help.plan": "Print the plan as YAML, to edit.",

@@ -15,6 +15,7 @@ _FIELDS = {
     "--max-replans": "max_replans",
     "--max-steps": "max_plan_steps",
     "--step-timeout": "step_timeout_cap",
+    "--min-step-timeout": "step_timeout_floor",
 }
 
 

@@ -20,6 +20,7 @@ from schemas.errors import PlanInvalid
 from schemas.events import PlanReady, RunStarted
 from schemas.evidence import Review, Usage
 from schemas.plan import MAX_LINE_CHARS, CreatedBy, Plan, PlanDraft, parse_draft
+from schemas.plan_repair import parsed_with_repairs
 from schemas.state import TaskState
 
 # A run that is kept nowhere cannot wait for an answer.
@@ -69,7 +70,14 @@ async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
     may_ask = len(state["answers"]) < MAX_ROUNDS
     earlier = list(all_steps(state["plans"]))
     names = parts.registry.names(state["choices"].autonomy)
-    schema = plan_schema(lambda raw: runnable_draft(raw, names, limits.max_plan_steps, may_ask, earlier))
+    most = limits.max_plan_steps
+
+    def parse(raw: Any) -> PlanDraft:
+        return parsed_with_repairs(
+            raw, lambda given: runnable_draft(given, names, most, may_ask, earlier), tools=names
+        )
+
+    schema = plan_schema(parse, max_steps=most)
     messages = request("planner", planner_brief(state, parts.registry), limits.max_request_chars)
     left = seconds_left(limits, state["evidence"], state["usage"])
     return await ask_role(parts, parts.models.planner, schema, messages, left)

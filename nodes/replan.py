@@ -17,6 +17,7 @@ from schemas.context import RunContext
 from schemas.errors import PlanInvalid
 from schemas.evidence import Evidence
 from schemas.plan import Plan, PlanDraft, Step, parse_draft, raw_steps, validation_lines
+from schemas.plan_repair import parsed_with_repairs
 from schemas.state import TaskState, latest
 
 
@@ -25,7 +26,15 @@ def make_replan(parts: Parts) -> Node:
 
     async def replan(state: TaskState, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
         plan = current_plan(state)
-        schema = plan_schema(lambda raw: gap_draft(raw, plan, state, parts))
+        names = parts.registry.names(state["choices"].autonomy)
+        earlier = list(all_steps(state["plans"]))
+
+        def parse(raw: Any) -> PlanDraft:
+            return parsed_with_repairs(
+                raw, lambda given: gap_draft(given, plan, state, parts), tools=names, known=earlier
+            )
+
+        schema = plan_schema(parse, max_steps=state["limits"].max_plan_steps, repair=True)
         messages = request(
             "replanner", replanner_brief(state, plan, parts.registry), state["limits"].max_request_chars
         )

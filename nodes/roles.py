@@ -16,6 +16,7 @@ from nodes.parts import Parts
 from schemas.errors import AnswerInvalid, AnswerRefused
 from schemas.evidence import ErrorType, Review, Usage
 from schemas.plan import PlanDraft
+from schemas.plan_forms import plan_form
 from schemas.state import StopReason
 
 T = TypeVar("T")
@@ -47,9 +48,11 @@ class RoleAnswer(Generic[T]):
         return "plan_invalid" if self.invalid else "model_unavailable"
 
 
-def plan_schema(parse: Callable[[object], PlanDraft]) -> Schema[PlanDraft]:
-    """Return the Plan schema with the run's own rules as its parser."""
-    return Schema("Plan", PlanDraft.model_json_schema(), parse)
+def plan_schema(
+    parse: Callable[[object], PlanDraft], *, max_steps: int, repair: bool = False
+) -> Schema[PlanDraft]:
+    """Return the form of a plan, or of a repaired one, with the run's own rules as its parser."""
+    return Schema("Plan", plan_form(max_steps=max_steps, repair=repair), parse)
 
 
 REVIEW_SCHEMA: Schema[Review] = Schema("Review", Review.model_json_schema(), Review.model_validate)
