@@ -129,8 +129,8 @@ class StepLedger:
             return False
         turns = [record.id[:TURN_DIGITS] for record in self.records.values()]
         last = [r for r in self.records.values() if r.id[:TURN_DIGITS] == turns[-1]]
-        before = {s.id for r in self.records.values() if r not in last for s in r.sources}
-        found = [s.id for r in last for s in r.sources]
+        before = {(s.id, s.sha256) for r in self.records.values() if r not in last for s in r.sources}
+        found = [(s.id, s.sha256) for r in last for s in r.sources]
         return bool(found) and all(r.state == "ok" and r.sources for r in last) and before.issuperset(found)
 
     def close(self, reason: ErrorType) -> None:

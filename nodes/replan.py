@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from nodes.briefs import replanner_brief, request
 from nodes.parts import Node, Parts, emitter
 from nodes.plan import lint_of, plan_ready
-from nodes.readiness import seconds_left, tool_budget_left, wants_tools
+from nodes.readiness import seconds_left, tokens_left, tool_budget_left, wants_tools
 from nodes.roles import ask_role, plan_schema
 from nodes.schedule import current_plan
 from nodes.verdict import all_steps, open_failures
@@ -34,12 +34,13 @@ def make_replan(parts: Parts) -> Node:
                 raw, lambda given: gap_draft(given, plan, state, parts), tools=names, known=earlier
             )
 
-        schema = plan_schema(parse, max_steps=state["limits"].max_plan_steps, repair=True)
+        schema = plan_schema(parse, names, max_steps=state["limits"].max_plan_steps, repair=True)
         messages = request(
             "replanner", replanner_brief(state, plan, parts.registry), state["limits"].max_request_chars
         )
         left = seconds_left(state["limits"], state["evidence"], state["usage"])
-        answer = await ask_role(parts, parts.models.planner, schema, messages, left)
+        tokens = tokens_left(state["limits"], state["usage"])
+        answer = await ask_role(parts, parts.models.planner, schema, messages, left, tokens)
         update: dict[str, Any] = {"replan_count": state["replan_count"] + 1, "usage": answer.usage}
         if answer.value is None:
             return update | {"stop_reason": answer.stop_reason, "problem": answer.detail}

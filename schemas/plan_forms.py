@@ -5,24 +5,31 @@ A form is read with every request, and a field that is offered gets filled: smal
 better and from a person. Bounded lists and texts keep a model that a grammar holds from writing without end.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 FORM_CRITERIA, FORM_NEEDS, FORM_TOOLS = 3, 20, 8
+# More names than these cost more than they help: they are in the brief already.
+MOST_LISTED = 12
 
 
-def plan_form(*, max_steps: int = 20, repair: bool = False) -> dict[str, Any]:
+def plan_form(*, tools: Sequence[str] = (), max_steps: int = 20, repair: bool = False) -> dict[str, Any]:
     """Return the JSON schema of a plan as it is asked for.
 
     Args:
+        tools: names that steps may list.
         max_steps: that the plan may have.
         repair: whether steps may stand in for earlier ones.
     """
+    names = _texts(FORM_TOOLS, 64) | {"description": "[] = none"}
+    if 0 < len(tools) <= MOST_LISTED:
+        names["items"] = {"type": "string", "enum": list(tools)}
     fields: dict[str, Any] = {
         "id": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"},
         "task": _text(500),
         "success_criteria": _texts(FORM_CRITERIA, 300) | {"minItems": 1},
         "depends_on": _texts(FORM_NEEDS, 64) | {"description": "Ids of other steps"},
-        "tools": _texts(FORM_TOOLS, 64) | {"description": "Names of tools; [] = none"},
+        "tools": names,
         "tool_budget": {"type": "integer", "minimum": 0, "maximum": 10},
     }
     if repair:

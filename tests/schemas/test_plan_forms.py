@@ -44,3 +44,13 @@ def test_steps_are_bounded_by_the_runs_limit() -> None:
 def test_the_form_costs_less_than_half_of_the_whole_schema() -> None:
     whole = json.dumps(lean(PlanDraft.model_json_schema()))
     assert len(json.dumps(lean(plan_form()))) < len(whole) / 2
+
+
+def test_the_runs_tools_are_listed_where_they_are_few() -> None:
+    def listed(count: int) -> list[str] | None:
+        form = plan_form(tools=[f"tool{n}" for n in range(count)])
+        return form["properties"]["steps"]["items"]["properties"]["tools"]["items"].get("enum")
+
+    assert listed(2) == ["tool0", "tool1"]
+    assert listed(13) is None
+    assert listed(0) is None
