@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 FORM_CRITERIA, FORM_NEEDS, FORM_TOOLS = 3, 20, 8
+# To find and to read. A step that lists tools and may run none is left to invent what it was to look up.
+FORM_BUDGET = 2
 # More names than these cost more than they help: they are in the brief already.
 MOST_LISTED = 12
 
@@ -30,7 +32,7 @@ def plan_form(*, tools: Sequence[str] = (), max_steps: int = 20, repair: bool = 
         "success_criteria": _texts(FORM_CRITERIA, 300) | {"minItems": 1},
         "depends_on": _texts(FORM_NEEDS, 64) | {"description": "Ids of other steps"},
         "tools": names,
-        "tool_budget": {"type": "integer", "minimum": 0, "maximum": 10},
+        "tool_budget": {"type": "integer", "minimum": FORM_BUDGET, "maximum": 10},
     }
     if repair:
         fields["replaces"] = {"type": "string", "maxLength": 64}

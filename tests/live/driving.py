@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents.claims import figures, number_key, number_keys
+from agents.claims import number_key, number_keys
 
 ROOT = Path(__file__).parents[2]
 COMPETITORS = ROOT / "examples" / "competitors"
@@ -42,6 +42,8 @@ LAMPS = {
     "elm.md": "# Elm lamp\n\nPrice: 58 EUR.\n\nReviews: 4.1 of 5 stars, 87 buyers. It works without a cable.",
 }
 _CITED = re.compile(r"\[(\d{1,3})\]")
+# Citations, and the numbers of a list's lines.
+_NO_CLAIM = re.compile(r"\[\d+\]|^\s*(?:[-*#]+\s+)?\d+[.)]\s")
 
 
 def tell(text: str) -> None:
@@ -137,6 +139,8 @@ def answer_of(out: Mapping[str, Any]) -> tuple[str, list[str]]:
 def unsupported_numbers(out: Mapping[str, Any], neutral: str = "") -> tuple[list[str], list[str]]:
     """Return the numbers of the answer that no cited source's excerpt holds: those without a mark, those with one.
 
+    Every number counts, single digits too.
+
     Args:
         out: of a run.
         neutral: text whose numbers state nothing: the objective's.
@@ -148,6 +152,7 @@ def unsupported_numbers(out: Mapping[str, Any], neutral: str = "") -> tuple[list
     held = number_keys("\n".join([neutral, *(f"{s['title']}\n{s['excerpt']}" for s in sources)]))
     open_, marked = list[str](), list[str]()
     for line in body.splitlines():
-        wrong = [n for n in figures(line.partition("⚠")[0]) if number_key(n) not in held]
+        said = _NO_CLAIM.sub(" ", line.partition("⚠")[0])
+        wrong = [n for n in re.findall(r"\d+(?:[.,]\d+)*", said) if number_key(n) not in held]
         (marked if "⚠" in line else open_).extend(wrong)
     return open_, marked

@@ -35,7 +35,7 @@ def test_a_run_ends_well(tmp_path: Path, objective: str) -> None:
 
 
 def test_the_demo_ends_with_valid_citations(tmp_path: Path) -> None:
-    out = run(tmp_path, OBJECTIVE, COMPETITORS, "--max-replans", "1", "--max-steps", "7")
+    out = run(tmp_path, OBJECTIVE, COMPETITORS, "--max-replans", "1")
     body, places = answer_of(out)
     passed = sum(record["passed"] for record in out["evidence"])
     tell(f"\n{MODEL}: {out['status']}, {out['stop_reason']}, {passed} of {len(out['evidence'])} steps passed")
