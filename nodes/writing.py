@@ -1,6 +1,7 @@
 """The answer's text: written, checked against its sources, and, in mode reflect, criticised and revised."""
 
 import asyncio
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,8 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     raw, usage, by_writer = await first_text(parts, state, known, language, reason)
     draft = examined(raw, known, full, language)
     if by_writer and doubts(draft) > 0 and may_be_rewritten(parts, state, usage):
-        draft, spent = await without_doubts(parts, state, draft, known, full)
+        left = seconds_left(state["limits"], state["evidence"], state["usage"] + usage)
+        draft, spent = await without_doubts(parts, state, draft, known, full, left)
         usage += spent
     if state["choices"].mode != "reflect" or not usable(state):
         return draft.checked, usage
@@ -84,14 +86,14 @@ def may_be_rewritten(parts: Parts, state: TaskState, spent: Usage) -> bool:
 
 
 async def without_doubts(
-    parts: Parts, state: TaskState, draft: Draft, known: list[Source], full: dict[str, str]
+    parts: Parts, state: TaskState, draft: Draft, known: list[Source], full: dict[str, str], seconds: float
 ) -> tuple[Draft, Usage]:
-    """Ask the writer once for the answer without what no source holds; keep the better of the two."""
+    """Ask the writer once, within the seconds, for the answer without what no source holds; keep the better of the two."""
     language = language_of(state["objective"])
     lines = [line.strip() for line in draft.checked.text.splitlines() if MARK in line]
     remarks = [REWRITE, *lines[:MAX_DOUBTED]]
     brief = writer_brief(state, known, language) | {"previous": draft.raw, "remarks": remarks}
-    raw, _, usage = await ask_writer(parts, state, brief)
+    raw, _, usage = await ask_writer(parts, state, brief, seconds)
     again = examined(raw, known, full, language)
     better = doubts(again) < doubts(draft) and len(again.checked.dropped) <= len(draft.checked.dropped)
     return (again if better and says_anything(raw, known) else draft), usage
@@ -164,18 +166,20 @@ def says_anything(text: str, known: list[Source]) -> bool:
 
 
 def write_seconds(state: TaskState) -> float:
-    """Return how long the writer may take: a slow model gets what the run's steps get."""
-    return state["limits"].step_seconds(WRITE_SECONDS)
+    """Return how long the writer may take: a slow model gets what the run's steps get at least."""
+    return max(WRITE_SECONDS, state["limits"].step_timeout_floor or 0)
 
 
-async def ask_writer(parts: Parts, state: TaskState, brief: dict[str, Any]) -> tuple[str, str, Usage]:
+async def ask_writer(
+    parts: Parts, state: TaskState, brief: dict[str, Any], seconds: float = math.inf
+) -> tuple[str, str, Usage]:
     """Return the writer's text, or "" and why there is none; and what it cost."""
     messages = request("writer", brief, state["limits"].max_request_chars)
     began = parts.clock()
     spent = Spent("writer")
     text = note = ""
     try:
-        async with asyncio.timeout(write_seconds(state)):
+        async with asyncio.timeout(min(write_seconds(state), seconds)):
             message = await answered(parts.models.role("writer"), messages, spent, lambda: MIN_SECONDS)
         raise_refusal(message)
         text = prose(message.text)

@@ -33,10 +33,7 @@ SOFT_SHARE = 0.8
 
 
 class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Reserves and records tool runs; takes the tools away when they are spent, so that only the Finding is left.
-
-    `registry` says what each tool may do.
-    """
+    """Reserves and records tool runs; takes the tools away when they are spent, so that only the Finding is left."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         super().__init__()

@@ -46,13 +46,6 @@ _CITED = re.compile(r"\[(\d{1,3})\]")
 _NO_CLAIM = re.compile(r"\[\d+\]|^\s*(?:[-*#]+\s+)?\d+[.)]\s")
 
 
-def tell(text: str) -> None:
-    """Print a line of the tally, past pytest's capture: it is what a person runs these tests for."""
-    if sys.__stdout__ is not None:
-        sys.__stdout__.write(f"{text}\n")
-        sys.__stdout__.flush()
-
-
 def lamps_in(folder: Path) -> Path:
     """Write the five documents; return their folder."""
     docs = folder / "lamps"

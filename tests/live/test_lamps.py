@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.live.driving import LAMPS, LIVE, lamps_in, run, tell, unsupported_numbers, violations
+from tests.live.driving import LAMPS, LIVE, lamps_in, run, unsupported_numbers, violations
 
 pytestmark = LIVE
 OBJECTIVE = "Compare the five desk lamps by price and by reviews"
@@ -33,7 +33,9 @@ def gathering(out: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return found
 
 
-def test_gathering_steps_end_with_the_right_source_and_no_number_is_invented(tmp_path: Path) -> None:
+def test_gathering_steps_end_with_the_right_source_and_no_number_is_invented(
+    tmp_path: Path, tell: Callable[[str], None]
+) -> None:
     docs = lamps_in(tmp_path)
     steps: list[tuple[str, bool]] = []
     unmarked: list[str] = []

@@ -9,6 +9,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from agents.models import Models
 from graph import RunContext, build_graph
 from graph.settings import Settings
 from schemas.limits import RunLimits
-from tests.live.driving import LAMPS, LIVE, MODEL, SERVER, lamps_in, tell, unsupported_numbers, violations
+from tests.live.driving import LAMPS, LIVE, MODEL, SERVER, lamps_in, unsupported_numbers, violations
 from tools.documents import document_tools
 
 pytestmark = LIVE
@@ -85,7 +86,7 @@ def as_json(out: dict[str, Any]) -> dict[str, Any]:
     return {key: plain(value) for key, value in out.items() if key != "messages"}
 
 
-async def test_no_seeded_run_breaks_an_invariant(tmp_path: Path) -> None:
+async def test_no_seeded_run_breaks_an_invariant(tmp_path: Path, tell: Callable[[str], None]) -> None:
     settings = Settings(
         _env_file=None,  # pyright: ignore[reportCallIssue] - a parameter of pydantic-settings' own constructor
         model_timeout_seconds=900,

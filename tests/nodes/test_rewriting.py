@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatResult
 
+from graph import build_graph
 from tests.conftest import Look
-from tests.running import Bench, bench
-from tests.scripted import finding, look, step
+from tests.running import Bench, bench, context
+from tests.scripted import ScriptedModel, finding, look, models, step
 
 GOOD = "It is a text about q [1]."
 DOUBTED = "It costs 4711 euros [1]."
@@ -74,3 +78,21 @@ async def test_a_run_without_tokens_left_is_not_asked_again() -> None:
     text = (await b.run(max_tokens=50))["final_answer"]
     assert "4711" in text
     assert len(b.writer.asked) == 1
+
+
+async def test_a_rewrite_ends_with_the_runs_deadline() -> None:
+    class Slow(ScriptedModel):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            if self.asked:
+                self.asked.append(self.asked[0])
+                await asyncio.Event().wait()  # never answers
+            return self._generate(*args, **kwargs)
+
+    b = writing()
+    slow = Slow(answers=[AIMessage(DOUBTED)])
+    graph = build_graph(models(b.planner, b.worker, b.reviewer, slow), [Look().tool()])
+    began = time.monotonic()
+    out = await graph.ainvoke({"objective": "find it"}, {}, context=context(deadline_seconds=3))
+    assert "4711" in out["final_answer"]
+    assert len(slow.asked) == 2
+    assert time.monotonic() - began < 20
