@@ -132,12 +132,14 @@ def answer_of(out: Mapping[str, Any]) -> tuple[str, list[str]]:
 def unsupported_numbers(out: Mapping[str, Any], neutral: str = "") -> tuple[list[str], list[str]]:
     """Return the numbers of the answer that no cited source's excerpt holds: those without a mark, those with one.
 
-    Every number counts, single digits too.
+    Every number counts, single digits too. A run without findings has no answer of the writer's: code says why.
 
     Args:
         out: of a run.
         neutral: text whose numbers state nothing: the objective's.
     """
+    if out["status"] == "failed":
+        return [], []
     body, places = answer_of(out)
     cited = {int(n) for n in _CITED.findall(body)}
     lines = [places[n - 1] for n in cited if 0 < n <= len(places)]
