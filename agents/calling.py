@@ -82,10 +82,21 @@ def is_closed(error: BaseException) -> bool:
 
 @dataclass
 class Spent:
-    """What asking has cost so far; kept when it ends in an error. `role` is whose part of the usage it is."""
+    """What asking has cost so far; kept when it ends in an error.
+
+    Attributes:
+        role: whose part of the usage it is.
+        max_tokens: that may be spent; None = no bound.
+    """
 
     role: str = "other"
+    max_tokens: int | None = None
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more may be asked."""
+        return self.max_tokens is not None and self.usage.tokens >= self.max_tokens
 
     def add(self, message: AIMessage) -> None:
         """Count one model call and its tokens."""

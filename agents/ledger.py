@@ -26,6 +26,7 @@ from tools.web_address import allowed_urls
 
 EXCERPT_CHARS = 400
 ARGUMENT_CHARS = 300
+TURN_DIGITS = 4
 SILENT = ("", "[]", "{}", "null", "none", '""')
 
 
@@ -126,6 +127,16 @@ class StepLedger:
             for source in record.sources:
                 found.setdefault(source.id, source)
         return found
+
+    def brought_nothing_new(self) -> bool:
+        """Return whether the last turn's calls returned only sources that earlier ones had."""
+        if not self.records:
+            return False
+        turns = [record.id[:TURN_DIGITS] for record in self.records.values()]
+        last = [r for r in self.records.values() if r.id[:TURN_DIGITS] == turns[-1]]
+        before = {(s.id, s.sha256) for r in self.records.values() if r not in last for s in r.sources}
+        found = [(s.id, s.sha256) for r in last for s in r.sources]
+        return bool(found) and all(r.state == "ok" and r.sources for r in last) and before.issuperset(found)
 
     def close(self, reason: ErrorType) -> None:
         """Let no further tool body start; the first reason stays."""
@@ -285,7 +296,7 @@ def call_identity(turn: int, place: int, call_id: str, key: str) -> str:
         key: of tool and arguments: some servers use one id for two calls of one answer.
     """
     digest = hashlib.sha256(json.dumps([call_id, key]).encode("utf-8", "replace")).hexdigest()[:24]
-    return f"{turn:04}-{place:04}-{digest}"
+    return f"{turn:0{TURN_DIGITS}}-{place:04}-{digest}"
 
 
 def as_text(content: Any) -> str:

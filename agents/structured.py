@@ -145,6 +145,8 @@ class Inquiry(Generic[T]):
         request = list(messages)
         room = LONG_ECHO if sum(len(m.text) for m in messages) < LONG_REQUEST else SHORT_ECHO
         for done in range(1, MAX_ATTEMPTS + 1):
+            if self.spent.exhausted and done > 1:
+                break
             try:
                 message, method = await self._message(request)
             except UNREADABLE as error:

@@ -84,8 +84,8 @@ class Attempt:
     def __post_init__(self) -> None:
         self.step, self.limits = self.task["step"], self.task["limits"]
         self.started_at = self.now()
-        bounds = [self.step.timeout_seconds, self.task["seconds_left"], self.limits.step_timeout_cap]
-        self.seconds = max(0.01, min(bound for bound in bounds if bound is not None))
+        allowed = self.limits.step_seconds(self.step.timeout_seconds)
+        self.seconds = max(0.01, min(allowed, self.task["seconds_left"]))
         self.deadline = self.parts.clock() + self.seconds
         self.work = StepAtWork(
             ledger=self.ledger,

@@ -32,6 +32,7 @@ HELP_EN: dict[str, str] = {
     "help.max_steps": "Steps in one plan.",
     "help.step_timeout": "Seconds for a step, at most.",
     "help.max_tokens": "Tokens that the run may use, in and out. Without it there is no bound.",
+    "help.min_step_timeout": "Seconds for a step, at least: for slow models.",
     "help.thread_argument": "A thread id, as planweave threads lists them.",
     "help.evidence": "For each step: criteria, sources, calls, and which rule failed it.",
     "help.plan": "Print the plan as YAML, to edit.",

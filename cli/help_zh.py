@@ -32,6 +32,7 @@ HELP_ZH: dict[str, str] = {
     "help.max_steps": "一份计划的步骤数上限。",
     "help.step_timeout": "每个步骤的秒数上限。",
     "help.max_tokens": "整个运行可用的 token 数（输入与输出）；不设则无上限。",
+    "help.min_step_timeout": "每个步骤至少可用的秒数：供慢速模型使用。",
     "help.thread_argument": "线程编号，见 planweave threads。",
     "help.evidence": "列出每一步的标准、来源、调用次数，以及未通过的规则。",
     "help.plan": "以 YAML 打印计划，便于修改。",

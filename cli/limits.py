@@ -16,6 +16,7 @@ _FIELDS = {
     "--max-steps": "max_plan_steps",
     "--step-timeout": "step_timeout_cap",
     "--max-tokens": "max_tokens",
+    "--min-step-timeout": "step_timeout_floor",
 }
 
 

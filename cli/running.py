@@ -46,6 +46,9 @@ def _run(
     max_steps: Annotated[int | None, typer.Option(metavar="N", help="help.max_steps")] = None,
     step_timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="help.step_timeout")] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="help.max_tokens")] = None,
+    min_step_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="help.min_step_timeout")
+    ] = None,
 ) -> int:
     desk: Desk = ctx.obj
     screen = desk.screen
@@ -57,6 +60,7 @@ def _run(
         "--max-steps": max_steps,
         "--step-timeout": step_timeout,
         "--max-tokens": max_tokens,
+        "--min-step-timeout": min_step_timeout,
     }
     choices = {"review_plan": review_plan, "mode": mode, "autonomy": autonomy, "on_gaps": on_gaps}
     kit = kit_of(docs, root, workspace, web, mcp, tools)

@@ -92,11 +92,7 @@ def forecast(
 
 
 def _seconds(step: Step, limits: RunLimits, usual: float | None) -> float:
-    cap = (
-        step.timeout_seconds
-        if limits.step_timeout_cap is None
-        else min(step.timeout_seconds, limits.step_timeout_cap)
-    )
+    cap = limits.step_seconds(step.timeout_seconds)
     return attempts(step) * (cap if usual is None else min(cap, usual))
 
 

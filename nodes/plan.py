@@ -11,7 +11,7 @@ from nodes.briefs import language_of, planner_brief, request
 from nodes.clarify import MAX_ROUNDS
 from nodes.lint import lint
 from nodes.parts import Emit, Node, Parts, can_wait, emitter
-from nodes.readiness import seconds_left, tool_budget_left
+from nodes.readiness import seconds_left, tokens_left, tool_budget_left
 from nodes.roles import RoleAnswer, ask_role, plan_schema
 from nodes.shortcut import shortcut
 from nodes.verdict import all_steps, choose_max_replans
@@ -20,6 +20,7 @@ from schemas.errors import PlanInvalid
 from schemas.events import PlanReady, RunStarted
 from schemas.evidence import Review, Usage
 from schemas.plan import MAX_LINE_CHARS, CreatedBy, Plan, PlanDraft, parse_draft
+from schemas.plan_repair import parsed_with_repairs
 from schemas.state import TaskState
 
 # A run that is kept nowhere cannot wait for an answer.
@@ -42,9 +43,11 @@ def make_plan(parts: Parts) -> Node:
         if draft is not None:
             return update | accepted(now, parts, draft, "shortcut", emit)
         answer = await ask_planner(parts, now)
+        before = now["usage"]
         while answer.value is not None and not answer.value.steps and now["choices"].questions == "assume":
             now["answers"] = [*now["answers"], dict.fromkeys(answer.value.questions, "")]
             spent = answer.usage
+            now["usage"] = before + spent
             answer = await ask_planner(parts, now)
             answer = replace(answer, usage=spent + answer.usage)
         update |= {"answers": now["answers"], "usage": Overwrite(answer.usage) if fresh else answer.usage}
@@ -69,10 +72,18 @@ async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
     may_ask = len(state["answers"]) < MAX_ROUNDS
     earlier = list(all_steps(state["plans"]))
     names = parts.registry.names(state["choices"].autonomy)
-    schema = plan_schema(lambda raw: runnable_draft(raw, names, limits.max_plan_steps, may_ask, earlier))
+    most = limits.max_plan_steps
+
+    def parse(raw: Any) -> PlanDraft:
+        return parsed_with_repairs(
+            raw, lambda given: runnable_draft(given, names, most, may_ask, earlier), tools=names
+        )
+
+    schema = plan_schema(parse, names, max_steps=most)
     messages = request("planner", planner_brief(state, parts.registry), limits.max_request_chars)
     left = seconds_left(limits, state["evidence"], state["usage"])
-    return await ask_role(parts, parts.models.planner, schema, messages, left)
+    tokens = tokens_left(limits, state["usage"])
+    return await ask_role(parts, parts.models.planner, schema, messages, left, tokens)
 
 
 def plain(value: Any) -> Any:

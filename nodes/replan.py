@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from nodes.briefs import replanner_brief, request
 from nodes.parts import Node, Parts, emitter
 from nodes.plan import lint_of, plan_ready
-from nodes.readiness import seconds_left, tool_budget_left, wants_tools
+from nodes.readiness import seconds_left, tokens_left, tool_budget_left, wants_tools
 from nodes.roles import ask_role, plan_schema
 from nodes.schedule import current_plan
 from nodes.verdict import all_steps, open_failures
@@ -17,6 +17,7 @@ from schemas.context import RunContext
 from schemas.errors import PlanInvalid
 from schemas.evidence import Evidence
 from schemas.plan import Plan, PlanDraft, Step, parse_draft, raw_steps, validation_lines
+from schemas.plan_repair import parsed_with_repairs
 from schemas.state import TaskState, latest
 
 
@@ -25,12 +26,21 @@ def make_replan(parts: Parts) -> Node:
 
     async def replan(state: TaskState, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
         plan = current_plan(state)
-        schema = plan_schema(lambda raw: gap_draft(raw, plan, state, parts))
+        names = parts.registry.names(state["choices"].autonomy)
+        earlier = list(all_steps(state["plans"]))
+
+        def parse(raw: Any) -> PlanDraft:
+            return parsed_with_repairs(
+                raw, lambda given: gap_draft(given, plan, state, parts), tools=names, known=earlier
+            )
+
+        schema = plan_schema(parse, names, max_steps=state["limits"].max_plan_steps, repair=True)
         messages = request(
             "replanner", replanner_brief(state, plan, parts.registry), state["limits"].max_request_chars
         )
         left = seconds_left(state["limits"], state["evidence"], state["usage"])
-        answer = await ask_role(parts, parts.models.planner, schema, messages, left)
+        tokens = tokens_left(state["limits"], state["usage"])
+        answer = await ask_role(parts, parts.models.planner, schema, messages, left, tokens)
         update: dict[str, Any] = {"replan_count": state["replan_count"] + 1, "usage": answer.usage}
         if answer.value is None:
             return update | {"stop_reason": answer.stop_reason, "problem": answer.detail}

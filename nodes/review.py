@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 from agents.checks import verdict_of
 from nodes.briefs import request, reviewer_brief
 from nodes.parts import Node, Parts, emitter
-from nodes.readiness import seconds_left
+from nodes.readiness import seconds_left, tokens_left
 from nodes.roles import REVIEW_SCHEMA, ask_role
 from nodes.schedule import current_plan
 from nodes.verdict import RAISED_SECONDS, next_move, settle
@@ -28,13 +28,20 @@ def make_review(parts: Parts) -> Node:
         plan = current_plan(state)
         messages = request("reviewer", reviewer_brief(state, plan), state["limits"].max_request_chars)
         left = seconds_left(state["limits"], state["evidence"], state["usage"])
-        answer = await ask_role(parts, parts.models.reviewer, REVIEW_SCHEMA, messages, left)
-        settled = settle(answer.value, state["plans"], state["evidence"], time_left=left > RAISED_SECONDS)
+        tokens = tokens_left(state["limits"], state["usage"])
+        answer = await ask_role(parts, parts.models.reviewer, REVIEW_SCHEMA, messages, left, tokens)
+        settled = settle(
+            answer.value,
+            state["plans"],
+            state["evidence"],
+            time_left=left > RAISED_SECONDS,
+            unreviewed=f"The evidence was not reviewed: {answer.detail}",
+        )
         if settled.approved and parts.verify_goal is not None:
             settled = await goal_verified(parts, plan, state, settled, left)
         emitter(runtime.stream_writer)(Reviewed(approved=settled.approved, gaps=settled.gaps))
         update = {"review": settled, "usage": answer.usage}
-        if answer.value is None:
+        if answer.value is None and answer.error_type != "model_limit":
             update |= {"problem": answer.detail}
             update |= {"stop_reason": "review_unavailable"} if not settled.approved else {}
         else:

@@ -16,10 +16,12 @@ from nodes.parts import Parts
 from schemas.errors import AnswerInvalid, AnswerRefused
 from schemas.evidence import ErrorType, Review, Usage
 from schemas.plan import PlanDraft
+from schemas.plan_forms import plan_form
 from schemas.state import StopReason
 
 T = TypeVar("T")
 MIN_SECONDS = 30.0
+TOKENS_SPENT = "the run's max_tokens are spent"
 MODEL_OF: dict[str, Role] = {
     "planner": "planner",
     "replanner": "planner",
@@ -44,31 +46,45 @@ class RoleAnswer(Generic[T]):
         """The stop reason that a missing answer of the planner means."""
         if self.error_type == "refused":
             return "model_refused"
+        if self.error_type == "model_limit":
+            return "not_recoverable"
         return "plan_invalid" if self.invalid else "model_unavailable"
 
 
-_PLAN = PlanDraft.model_json_schema()
-
-
-def plan_schema(parse: Callable[[object], PlanDraft]) -> Schema[PlanDraft]:
-    """Return the Plan schema with the run's own rules as its parser."""
-    return Schema("Plan", _PLAN, parse)
+def plan_schema(
+    parse: Callable[[object], PlanDraft], tools: Sequence[str], *, max_steps: int, repair: bool = False
+) -> Schema[PlanDraft]:
+    """Return the form of a plan, or of a repaired one, with the run's own rules as its parser."""
+    return Schema("Plan", plan_form(tools=tools, max_steps=max_steps, repair=repair), parse)
 
 
 REVIEW_SCHEMA: Schema[Review] = Schema("Review", Review.model_json_schema(), Review.model_validate)
 
 
 async def ask_role(
-    parts: Parts, model: BaseChatModel, schema: Schema[T], messages: list[AnyMessage], seconds: float
+    parts: Parts,
+    model: BaseChatModel,
+    schema: Schema[T],
+    messages: list[AnyMessage],
+    seconds: float,
+    tokens: int | None = None,
 ) -> RoleAnswer[T]:
     """Ask; whatever goes wrong is returned, not raised.
 
-    `seconds` are the active seconds that the run has left; the call and its retries stay inside them, but a run at its
-    end still gets MIN_SECONDS to conclude.
+    Args:
+        parts: the application.
+        model: the role's.
+        schema: what to ask for.
+        messages: the request.
+        seconds: active ones that the run has left; the call and its retries stay inside them, but a run at its end still
+            gets MIN_SECONDS to conclude.
+        tokens: that the run has left, None = no bound; with none left nothing is asked, nor asked again.
     """
     began = parts.clock()
     name = name_in(messages)
-    spent = Spent(name)
+    spent = Spent(name, tokens)
+    if spent.exhausted:
+        return _failed(spent, 0, "model_limit", TOKENS_SPENT)
     # The replanner is the planner's model, the critic the reviewer's.
     role = replace(parts.models.role(MODEL_OF.get(name, "planner")), model=model)
 

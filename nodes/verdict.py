@@ -99,11 +99,21 @@ def failure_gap(step: Step, record: Evidence, *, time_left: bool = False) -> Gap
 
 
 def settle(
-    review: Review | None, plans: Sequence[Plan], evidence: Sequence[Evidence], *, time_left: bool = False
+    review: Review | None,
+    plans: Sequence[Plan],
+    evidence: Sequence[Evidence],
+    *,
+    time_left: bool = False,
+    unreviewed: str = "The evidence was not reviewed.",
 ) -> Review:
     """Combine the reviewer's words with the facts: failures and skips are gaps, and gaps veto approval.
 
-    `time_left`: a deadline that has cut steps was raised since.
+    Args:
+        review: the reviewer's; None where there is none.
+        plans: every version.
+        evidence: every record.
+        time_left: whether a deadline that has cut steps was raised since.
+        unreviewed: the gap that a missing review leaves, where there is no other one.
     """
     failures = open_failures(plans, evidence)
     gaps = [failure_gap(step, record, time_left=time_left) for step, record in failures]
@@ -119,7 +129,7 @@ def settle(
         if not gaps and not any(record.passed for record in evidence):
             gaps = [Gap(description="No step ended with evidence that passed.")]
     elif not gaps:
-        gaps = [Gap(description="The evidence was not reviewed.", recoverable=False)]
+        gaps = [Gap(description=unreviewed[:1000], recoverable=False)]
     return Review(approved=bool(review and review.approved and not gaps), gaps=gaps[:20])
 
 

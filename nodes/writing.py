@@ -1,6 +1,7 @@
 """The answer's text: written, checked against its sources, and, in mode reflect, criticised and revised."""
 
 import asyncio
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,12 @@ from schemas.state import StopReason, TaskState
 MIN_SECONDS = 30.0
 WRITE_SECONDS = 120.0
 MAX_REVISIONS = 2
+MARK = "⚠"
+MAX_DOUBTED = 10
+REWRITE = (
+    "Write the answer again. Leave out, or replace by what the excerpts say, what is named in brackets behind ⚠ "
+    "in these lines; change nothing else, and write no ⚠:"
+)
 STOPPED = {
     "en": "The plan was not approved; nothing was run.",
     "zh": "计划未获批准；没有执行任何步骤。",
@@ -40,8 +47,12 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     language = language_of(state["objective"])
     known = cited_sources(state)
     full = await full_texts(parts, known)
-    raw, usage = await first_text(parts, state, known, language, reason)
+    raw, usage, by_writer = await first_text(parts, state, known, language, reason)
     draft = examined(raw, known, full, language)
+    if by_writer and doubts(draft) > 0 and may_be_rewritten(parts, state, usage):
+        left = seconds_left(state["limits"], state["evidence"], state["usage"] + usage)
+        draft, spent = await without_doubts(parts, state, draft, known, full, left)
+        usage += spent
     if state["choices"].mode != "reflect" or not usable(state):
         return draft.checked, usage
     for _ in range(MAX_REVISIONS):
@@ -59,6 +70,33 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
         if says_anything(raw, known) and revised.faults <= draft.faults:
             draft = revised
     return draft.checked, usage
+
+
+def doubts(draft: Draft) -> int:
+    """Return how many sentences of the answer code has marked: each states what no cited text holds."""
+    return draft.checked.text.count(MARK) - draft.raw.count(MARK)
+
+
+def may_be_rewritten(parts: Parts, state: TaskState, spent: Usage) -> bool:
+    """Return whether the writer can be asked again: a model that might write something else, in a run with room for it."""
+    from agents.offline import OfflineChatModel  # answers the same each time; not loaded where it is not used
+
+    is_model = not isinstance(parts.models.role("writer").model, OfflineChatModel)
+    return is_model and may_go_on(state, spent)
+
+
+async def without_doubts(
+    parts: Parts, state: TaskState, draft: Draft, known: list[Source], full: dict[str, str], seconds: float
+) -> tuple[Draft, Usage]:
+    """Ask the writer once, within the seconds, for the answer without what no source holds; keep the better of the two."""
+    language = language_of(state["objective"])
+    lines = [line.strip() for line in draft.checked.text.splitlines() if MARK in line]
+    remarks = [REWRITE, *lines[:MAX_DOUBTED]]
+    brief = writer_brief(state, known, language) | {"previous": draft.raw, "remarks": remarks}
+    raw, _, usage = await ask_writer(parts, state, brief, seconds)
+    again = examined(raw, known, full, language)
+    better = doubts(again) < doubts(draft) and len(again.checked.dropped) <= len(draft.checked.dropped)
+    return (again if better and says_anything(raw, known) else draft), usage
 
 
 def may_go_on(state: TaskState, spent: Usage) -> bool:
@@ -101,19 +139,25 @@ async def full_texts(parts: Parts, sources: list[Source]) -> dict[str, str]:
 
 async def first_text(
     parts: Parts, state: TaskState, known: list[Source], language: str, reason: StopReason
-) -> tuple[str, Usage]:
-    """Return the answer's text, unchecked, and what it cost. A writer that fails leaves the findings themselves."""
+) -> tuple[str, Usage, bool]:
+    """Return the answer's text, unchecked, what it cost, and whether the writer wrote it.
+
+    A writer that fails leaves the findings themselves.
+    """
     texts = TEXTS[language]
     findings = usable(state)
     if not findings and reason in ("cancelled", "plan_rejected"):
-        return STOPPED[language], Usage()
+        return STOPPED[language], Usage(), False
     if not findings:
         problem = f"\n\n{state['problem']}" if state.get("problem") else ""
-        return texts["nothing"] + problem, Usage()
+        return texts["nothing"] + problem, Usage(), False
+    if tokens_left(state["limits"], state["usage"]) == 0:
+        spent = f"max_tokens of {state['limits'].max_tokens} are spent"
+        return f"({spent})\n\n" + plain_answer(findings, known, language), Usage(), False
     text, note, usage = await ask_writer(parts, state, writer_brief(state, known, language))
     if says_anything(text, known):
-        return text, usage
-    return (f"({note})\n\n" if note else "") + plain_answer(findings, known, language), usage
+        return text, usage, True
+    return (f"({note})\n\n" if note else "") + plain_answer(findings, known, language), usage, False
 
 
 def says_anything(text: str, known: list[Source]) -> bool:
@@ -121,14 +165,21 @@ def says_anything(text: str, known: list[Source]) -> bool:
     return any(c.isalnum() for c in re.sub(r"\[\d+\]", "", check_citations(text, known).text))
 
 
-async def ask_writer(parts: Parts, state: TaskState, brief: dict[str, Any]) -> tuple[str, str, Usage]:
+def write_seconds(state: TaskState) -> float:
+    """Return how long the writer may take: a slow model gets what the run's steps get at least."""
+    return max(WRITE_SECONDS, state["limits"].step_timeout_floor or 0)
+
+
+async def ask_writer(
+    parts: Parts, state: TaskState, brief: dict[str, Any], seconds: float = math.inf
+) -> tuple[str, str, Usage]:
     """Return the writer's text, or "" and why there is none; and what it cost."""
     messages = request("writer", brief, state["limits"].max_request_chars)
     began = parts.clock()
     spent = Spent("writer")
     text = note = ""
     try:
-        async with asyncio.timeout(WRITE_SECONDS):
+        async with asyncio.timeout(min(write_seconds(state), seconds)):
             message = await answered(parts.models.role("writer"), messages, spent, lambda: MIN_SECONDS)
         raise_refusal(message)
         text = prose(message.text)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool
 
 ErrorType = Literal[
     "timeout",
@@ -26,34 +26,43 @@ ErrorType = Literal[
 ]
 
 
+def _asked_for(**bounds: JsonValue) -> dict[str, JsonValue]:
+    """Return narrower bounds for the schema that a model is shown: one that a grammar holds writes until they end it.
+
+    What is accepted stays as the field says.
+    """
+    return bounds
+
+
 class CriterionResult(BaseModel):
     """Whether one success criterion is met, and why."""
 
     model_config = ConfigDict(extra="forbid")
 
-    criterion: str = Field(max_length=1000)
+    criterion: str = Field(max_length=1000, json_schema_extra=_asked_for(maxLength=300))
     met: StrictBool
-    reason: str = Field(default="", max_length=2000)
+    reason: str = Field(default="", max_length=2000, json_schema_extra=_asked_for(maxLength=300))
 
 
 class Finding(BaseModel):
     """The result of one step. Cite only source ids that the tools returned."""
 
-    model_config = ConfigDict(extra="forbid")
+    # Asked for, so that a grammar cannot leave them out; an answer without them is still read.
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"required": ["summary", "source_ids", "criteria"]}
+    )
 
-    summary: str = Field(
-        min_length=1, max_length=8000, description="What was found, in the objective's language"
-    )
+    summary: str = Field(min_length=1, max_length=8000, json_schema_extra=_asked_for(maxLength=1000))
     source_ids: list[str] = Field(
-        default_factory=list[str], max_length=50, description="Ids of the sources used"
+        default_factory=list[str],
+        max_length=50,
+        json_schema_extra=_asked_for(maxItems=20, items={"type": "string", "maxLength": 100}),
     )
-    criteria: list[CriterionResult] = Field(
-        default_factory=list[CriterionResult],
-        max_length=20,
-        description="One entry for each success criterion",
-    )
+    criteria: list[CriterionResult] = Field(default_factory=list[CriterionResult], max_length=20)
     missing: list[str] = Field(
-        default_factory=list[str], max_length=20, description="What could not be found"
+        default_factory=list[str],
+        max_length=20,
+        json_schema_extra=_asked_for(maxItems=5, items={"type": "string", "maxLength": 300}),
     )
 
 
@@ -110,7 +119,7 @@ class Gap(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    description: str = Field(min_length=1, max_length=1000)
+    description: str = Field(min_length=1, max_length=1000, json_schema_extra=_asked_for(maxLength=300))
     step_id: str | None = None
     recoverable: StrictBool = Field(default=True, description="Whether another step could close it")
 
@@ -121,7 +130,9 @@ class Review(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     approved: StrictBool
-    gaps: list[Gap] = Field(default_factory=list[Gap], max_length=20)
+    gaps: list[Gap] = Field(
+        default_factory=list[Gap], max_length=20, json_schema_extra=_asked_for(maxItems=8)
+    )
 
 
 class ModelUsage(BaseModel):

@@ -28,6 +28,9 @@ class RunLimits(BaseModel):
     step_timeout_cap: float | None = Field(
         default=None, gt=0, le=600, description="Seconds; lowers every step's timeout"
     )
+    step_timeout_floor: float | None = Field(
+        default=None, gt=0, le=3600, description="Seconds; raises every step's timeout, for slow models"
+    )
     max_model_calls_per_step: int = Field(default=16, ge=1, le=100, description="Model calls in one step")
     max_request_chars: int = Field(
         default=30_000, ge=2_000, le=2_000_000, description="Characters in one model request"
@@ -38,3 +41,8 @@ class RunLimits(BaseModel):
     max_tokens: int | None = Field(
         default=None, ge=1, description="Tokens in the whole run; empty = no bound"
     )
+
+    def step_seconds(self, timeout_seconds: float) -> float:
+        """Return how long a step with this timeout may take; the cap wins over the floor."""
+        seconds = max(timeout_seconds, self.step_timeout_floor or 0)
+        return seconds if self.step_timeout_cap is None else min(seconds, self.step_timeout_cap)

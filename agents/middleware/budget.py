@@ -19,6 +19,7 @@ from agents.failures import one_line, tool_error_type
 from agents.ledger import CallRecord, StepLedger, call_identity, call_key
 from agents.middleware.approval import ask_person
 from agents.middleware.at_work import StepAtWork, at_work
+from agents.middleware.repeats import goes_in_circles, repeated_result
 from schemas.errors import LimitReached, StorageError
 from schemas.events import ToolFinished, ToolStarted
 from schemas.evidence import ErrorType
@@ -27,15 +28,12 @@ from tools.registry import ToolRegistry, ToolSpec
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
-REPEATED_ROUNDS = 3
+NOTHING_NEW = "The last tool results hold nothing new. Answer with the Finding, or look for something else."
 SOFT_SHARE = 0.8
 
 
 class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Reserves and records tool runs; takes the tools away when they are spent, so that only the Finding is left.
-
-    `registry` says what each tool may do.
-    """
+    """Reserves and records tool runs; takes the tools away when they are spent, so that only the Finding is left."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         super().__init__()
@@ -53,7 +51,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         if calls >= step.max_model_calls:
             raise LimitReached("max_model_calls_per_step", step.max_model_calls)
         step.requests = calls + 1
-        if rounds_repeat(messages):
+        if goes_in_circles(messages, self.registry):
             step.ledger.close("no_progress")
         elif calls == step.max_model_calls - 1 or tokens_are_spent(step):
             step.ledger.close("model_limit")
@@ -88,7 +86,9 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             return self._answer(request, known.content)
         twin = ledger.twin(call_key(call["name"], call["args"])) if spec.idempotent else None
         if twin is not None:
-            return self._answer(request, f"(the same call as before, with the same result)\n{twin.content}")
+            return self._answer(
+                request, repeated_result(request.state["messages"], twin.content, at_work().max_request_chars)
+            )
         if known is None:
             return None
         if known.state == "refused":
@@ -216,7 +216,7 @@ def soft_notice(step: StepAtWork) -> str:
         return f"About {max(0, left):.0f} seconds are left for this step: conclude soon."
     if ledger.grant > 1 and ledger.used >= SOFT_SHARE * ledger.grant:
         return f"{ledger.grant - ledger.used} of {ledger.grant} tool runs are left: conclude soon."
-    return ""
+    return NOTHING_NEW if ledger.brought_nothing_new() else ""
 
 
 def end_notice(ledger: StepLedger) -> str:
@@ -292,18 +292,6 @@ async def run_body(call: Callable[[], Awaitable[ToolResult]], spec: ToolSpec) ->
 def _abandon(task: "asyncio.Future[ToolResult]") -> None:
     task.add_done_callback(lambda late: late.cancelled() or late.exception())  # a late error has no reader
     task.cancel()
-
-
-def rounds_repeat(messages: list[AnyMessage]) -> bool:
-    """Return whether the last three rounds of tool calls asked for the same, or only for what cannot be run."""
-    rounds = [m for m in messages if isinstance(m, AIMessage) and m.tool_calls][-REPEATED_ROUNDS:]
-    if len(rounds) < REPEATED_ROUNDS:
-        return False
-    if len({frozenset(call_key(c["name"], c["args"]) for c in m.tool_calls) for m in rounds}) == 1:
-        return True
-    first = messages.index(rounds[0])
-    replies = [m for m in messages[first:] if isinstance(m, ToolMessage)]
-    return bool(replies) and all(reply.status == "error" for reply in replies)
 
 
 def limit_error(ledger: StepLedger) -> ErrorType | None:

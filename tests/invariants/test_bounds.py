@@ -107,3 +107,25 @@ async def test_invariant_09_a_verifier_that_never_ends_does_not_hold_the_run(whi
     out = await b.run(deadline_seconds=1)
     assert out["status"] in ("failed", "partial")
     assert which in out["final_answer"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [
+        ({}, 90.0),
+        ({"step_timeout_floor": 300}, 300.0),
+        ({"step_timeout_floor": 30}, 90.0),
+        ({"step_timeout_floor": 300, "step_timeout_cap": 60}, 60.0),
+        ({"step_timeout_floor": 300, "deadline_seconds": 50}, 50.0),
+    ],
+)
+async def test_a_floor_gives_slow_models_more_time_for_a_step(limits: dict[str, Any], seconds: float) -> None:
+    b = bench(step("a"), work={"a": [look(), finding("a", "s1")]}, tools=[Look().tool()])
+    told = [
+        part["timeout_seconds"]
+        async for part in b.graph.astream(
+            {"objective": "find it"}, config(), context=context(**limits), stream_mode="custom"
+        )
+        if part["type"] == "step_started"
+    ]
+    assert told == [pytest.approx(seconds, abs=2)]
