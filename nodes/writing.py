@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.candidates import prose
+from agents.entities import group_names
 from agents.failures import one_line
 from agents.structured import UNREADABLE, Spent, answered, raise_refusal
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
 from nodes.citations import TEXTS, Checked, check_citations, plain_answer
-from nodes.flags import flag_claims
+from nodes.flags import Asked, flag_claims
 from nodes.parts import Parts
 from nodes.readiness import seconds_left, tokens_left
 from nodes.roles import REVIEW_SCHEMA, ask_role
@@ -41,7 +42,8 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     known = cited_sources(state)
     full = await full_texts(parts, known)
     raw, usage = await first_text(parts, state, known, language, reason)
-    draft = examined(raw, known, full, language)
+    asked = Asked(state["objective"], group_names(parts.registry.catalogue()))
+    draft = examined(raw, known, full, language, asked)
     if state["choices"].mode != "reflect" or not usable(state):
         return draft.checked, usage
     for _ in range(MAX_REVISIONS):
@@ -54,7 +56,7 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
         more = {"previous": draft.raw, "remarks": remarks}
         raw, _, spent = await ask_writer(parts, state, writer_brief(state, known, language) | more)
         usage += spent
-        revised = examined(raw, known, full, language)
+        revised = examined(raw, known, full, language, asked)
         # A revision may not add a claim without a source, and a writer that fails takes nothing away.
         if says_anything(raw, known) and revised.faults <= draft.faults:
             draft = revised
@@ -68,10 +70,10 @@ def may_go_on(state: TaskState, spent: Usage) -> bool:
     return seconds_left(limits, state["evidence"], usage) > 0 and tokens_left(limits, usage) != 0
 
 
-def examined(raw: str, known: list[Source], full: dict[str, str], language: str) -> Draft:
+def examined(raw: str, known: list[Source], full: dict[str, str], language: str, asked: Asked) -> Draft:
     """Check a text's citations and claims by code."""
     checked = check_citations(raw, known)
-    flagged = flag_claims(checked, known, full, language)
+    flagged = flag_claims(checked, known, full, language, asked)
     return Draft(raw, checked, frozenset([*checked.dropped, *flagged]))
 
 
