@@ -33,7 +33,7 @@ def figures(text: str) -> list[str]:
 
 
 def number_keys(text: str) -> set[str]:
-    """Return every number of a text in one form: 1,480.00 and 1480 are the same."""
+    """Return every number of a text in one form: 1,480.00 and 1480, 12.50 and 12.5 are the same."""
     return {number_key(n) for n in re.findall(r"\d+(?:[.,]\d+)*", unicodedata.normalize("NFKC", text))}
 
 
@@ -43,7 +43,7 @@ def number_key(number: str) -> str:
         number = number.replace(",", "")
     number = number.replace(",", ".")
     whole, dot, fraction = number.partition(".")
-    fraction = "" if set(fraction) <= {"0"} else fraction
+    fraction = fraction if "." in fraction else fraction.rstrip("0")  # 12.50 is 12.5, a date stays as it is
     return (whole.lstrip("0") or "0") + (dot + fraction if fraction else "")
 
 

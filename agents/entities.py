@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from agents.embedded.text import words
 from agents.passages import Passages
@@ -44,8 +44,8 @@ class Entities:
 
 def group_names(catalogue: Mapping[str, Any]) -> list[str]:
     """Return the names of a catalogue's groups of documents, see ToolRegistry.catalogue."""
-    groups: list[dict[str, Any]] = (catalogue.get("documents") or {}).get("groups", [])
-    return [group["name"] for group in groups]
+    documents = cast("dict[str, list[dict[str, str]]]", catalogue.get("documents") or {})
+    return [group["name"] for group in documents.get("groups", [])]
 
 
 def _path(source: Passages) -> str:

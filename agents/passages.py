@@ -14,9 +14,14 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _MONEY = re.compile(
     r"(?i)[$€£¥￥]|元|\b(?:usd|eur|gbp|cny|rmb|dollars?|euros?|pounds?|yuan)\b|\bpric|\bcosts?\b|\bfees?\b|价|费"
 )
+_PAID = re.compile(
+    r"(?i)[$€£¥￥]\s?(\d[\d,.]*\d|\d)|(\d[\d,.]*\d|\d)\s?(?:元|美元|欧元|(?:dollars?|euros?|usd|eur|gbp|cny|rmb)\b)"
+)
 _HAN = re.compile(r"[\u3400-\u9fff]+")
-FUNCTION = re.compile("设在|设于|位于|[为是在有至达于从由被把的和与及每]")
+_FUNCTION = re.compile("设在|设于|位于|[为是在有至达于从由被把的和与及每]")
 MAX_UNITS = 10_000
+WINDOW, OVERLAP = 1_200, 200
+_OF_NUMBERS = frozenset("0123456789.,")
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,21 @@ def words_in(text: str) -> frozenset[str]:
         if any(c.isdigit() for c in unit.key):
             continue
         runs = _HAN.findall(unit.text)
-        parts = [part for run in runs for part in FUNCTION.split(run)]
+        parts = [part for run in runs for part in _FUNCTION.split(run)]
         found |= {part[i : i + 2] for part in parts for i in range(len(part) - 1)}
         if not runs or unit.key != unit.text:
             found.add(unit.key)
     return frozenset(found)
+
+
+def amounts(text: str) -> frozenset[str]:
+    """Return the sums of money in a text, as number_key writes them."""
+    return frozenset(number_key(before or after) for before, after in _PAID.findall(text))
+
+
+def speaks_of_money(text: str) -> bool:
+    """Return whether a currency or a word for a price stands in a text."""
+    return bool(_MONEY.search(text))
 
 
 @dataclass
@@ -67,7 +82,7 @@ class Passage:
     @cached_property
     def speaks_of_money(self) -> bool:
         """Whether a currency or a word for a price stands there."""
-        return bool(_MONEY.search(self.said))
+        return speaks_of_money(self.said)
 
 
 class Passages:
@@ -128,5 +143,22 @@ def _passages(text: str) -> Iterator[Passage]:
         if row and not head:
             head = line
         for piece in [line] if row else sentences(line):
-            if piece.strip():
-                yield Passage(piece, above)
+            yield from (Passage(part, above) for part in _windows(piece) if part.strip())
+
+
+def _windows(piece: str) -> Iterator[str]:
+    """Cut what has no end of a sentence for long, as JSON on one line, into parts that overlap, never within a number."""
+    if len(piece) <= WINDOW:
+        yield piece
+        return
+    at = 0
+    while at < len(piece):
+        end = _past_number(piece, at + WINDOW)
+        yield piece[at:end]
+        at = max(at + 1, _past_number(piece, end - OVERLAP)) if end < len(piece) else end
+
+
+def _past_number(text: str, at: int) -> int:
+    while 0 < at < len(text) and text[at - 1] in _OF_NUMBERS and text[at] in _OF_NUMBERS:
+        at += 1
+    return at
