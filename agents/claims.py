@@ -16,10 +16,12 @@ _QUOTES = re.compile(r"“([^“”]{4,2000})”|「([^「」]{4,2000})」|\"([^
 MARKS = re.compile(
     r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、]\s|^[ \t]*#+ ", re.MULTILINE
 )
-# A closing quotation mark belongs to the sentence that ends inside it; a citation behind the end to the sentence
-# before, but on a line of its own to what follows.
+# A quotation is one piece, however many sentences it has, and ends one if it ends with a full stop; a citation belongs
+# to the sentence before it, but on a line of its own to what follows.
+_QUOTATION = r"“[^“”\n]{0,2000}”|「[^「」\n]{0,2000}」"
 _SENTENCE = re.compile(
-    r"[^\n。！？]*?(?:[。！？]{1,9}[”」』）\"]{0,3}|[.!?][”\")]{0,3}(?=\s|$)|(?=\n)|$)(?:[ \t]{0,3}[\[【]\d{1,9}[\]】])*"
+    rf"(?:{_QUOTATION}|[^\n。！？])*?"
+    r"(?:[。！？]{1,9}[”」』）\"]{0,3}|(?<=[.!?。！？][”」])|[.!?][\")]{0,3}(?=\s|$)|(?=\n)|$)(?:[ \t]{0,3}[\[【]\d{1,9}[\]】])*"
 )
 MIN_QUOTE = 10
 FIRST_WIDE = "\u2e80"

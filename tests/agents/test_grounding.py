@@ -141,3 +141,25 @@ def test_a_step_of_ordinary_size_is_held_in_a_moment() -> None:
     for _ in range(5):
         held.held("The price is $31 per seat and month.", related=False)
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("“A。B。” [6]\n然后。", ["“A。B。” [6]", "\n然后。"]),
+        ("“A。” [1] “B。” [2]", ["“A。” [1]", " “B。” [2]"]),
+        ("He said “One. Two.” [3] Then.", ["He said “One. Two.” [3]", " Then."]),
+        ("It ends.\n\n[1] opens. On.", ["It ends.", "\n\n", "[1] opens.", " On."]),
+        ("“never closed。 Next", ["“never closed。", " Next"]),
+    ],
+)
+def test_a_quotation_is_one_piece_and_a_citation_belongs_to_the_sentence_before(
+    text: str, pieces: list[str]
+) -> None:
+    assert "".join(sentences(text)) == text
+    assert [p.strip() for p in sentences(text) if p.strip()] == [p.strip() for p in pieces if p.strip()]
+
+
+@given(st.text(alphabet="ab “”「」。.!\n[1] ", max_size=80))
+def test_pieces_joined_are_the_text(text: str) -> None:
+    assert "".join(sentences(text)) == text
