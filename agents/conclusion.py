@@ -1,7 +1,8 @@
 """From a worker's finding, or from what it left, to the step's evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from agents.embedded.text import is_chinese
 from agents.ledger import StepLedger
 from agents.middleware.budget import limit_error, refused_calls
 from agents.pass_rule import Support, judge
@@ -31,8 +32,7 @@ def concluded(
     step: Step,
     finding: Finding,
     ledger: StepLedger,
-    carried: Sequence[str],
-    texts: Sequence[str],
+    support: Support,
 ) -> Evidence:
     """Return the evidence of a finding, judged by the pass rule.
 
@@ -43,10 +43,9 @@ def concluded(
         step: what was asked.
         finding: what the worker answered.
         ledger: what its tools returned.
-        carried: ids of the sources that its dependencies carry.
-        texts: full texts of all these sources.
+        support: what stands behind it.
     """
-    verdict = judge(step, finding, Support(ledger.sources, carried, ledger.successful_calls, texts))
+    verdict = judge(step, finding, support)
     limit = limit_error(ledger)
     refused = refused_calls(ledger)
     error_type, detail = verdict.error_type, verdict.detail
@@ -56,16 +55,23 @@ def concluded(
         detail = f"{failure.tool} failed: {failure.content[:400]}. {detail}"
     return base.model_copy(
         update={
-            "summary": finding.summary,
+            # Nothing was returned, so nothing else can be stated.
+            "summary": none_found(step) if verdict.none_found else finding.summary,
             "source_ids": verdict.source_ids,
             "criteria": verdict.criteria,
             "passed": verdict.passed,
             "reasoning": verdict.reasoning,
-            "missing": [*verdict.missing, *refused],
+            "missing": [*verdict.missing, *(step.success_criteria if verdict.none_found else ()), *refused],
             "error_type": limit if limit and (refused or not verdict.passed) else error_type,
             "detail": detail,
         }
     )
+
+
+def none_found(step: Step) -> str:
+    """Return what a step establishes whose tools looked and returned nothing."""
+    asked = "; ".join(step.success_criteria)
+    return f"没有任何工具返回：{asked}" if is_chinese(asked) else f"No tool returned anything for: {asked}"
 
 
 def gathered(sources: Mapping[str, Source]) -> str:

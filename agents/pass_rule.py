@@ -3,8 +3,9 @@
 A step passes when
 1. every success criterion is met (matched to the step's own by text, else by order; absent = unmet),
 2. it has support: it cites a source that its own tools returned or that its dependencies carry; or its tools were
-   called with success and returned nothing ("looked, and there is none"); or it has no tools, and reasons. A step with
-   tools that states figures has at least one of them in the texts behind it,
+   called with success and returned nothing ("looked, and there is none": then code writes what that establishes); or
+   it has no tools, and reasons. If a step with tools states figures, quotes or names, one of them at least stands in a
+   text behind it that speaks of the same thing (agents/grounding.py),
 3. every machine check and verifier is true (run by the caller, see agents/checks.py).
 """
 
@@ -12,7 +13,10 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from agents.claims import wholly_unsupported
+from agents.claims import sentences
+from agents.entities import Entities
+from agents.grounding import Grounds
+from agents.passages import Passages, SourceText
 from schemas.evidence import CriterionResult, ErrorType, Finding
 from schemas.plan import Step
 from tools.results import cut
@@ -29,17 +33,24 @@ class Support:
         carried: ids of the sources that its dependencies' evidence carries, in plan order.
         successful_calls: tool calls that ended without an error.
         texts: full texts of all these sources.
+        groups: names of the groups of documents that the tools know.
     """
 
     own: Collection[str]
     carried: Sequence[str]
     successful_calls: int
-    texts: Sequence[str] = ()
+    texts: Sequence[SourceText] = ()
+    groups: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of the rule; `error_type` names the first rule that failed."""
+    """The outcome of the rule.
+
+    Attributes:
+        error_type: names the first rule that failed.
+        none_found: whether it passes because tools were called with success and returned nothing.
+    """
 
     passed: bool
     criteria: list[CriterionResult]
@@ -49,6 +60,7 @@ class Verdict:
     detail: str = ""
     reasoning: bool = False
     dropped: list[str] = field(default_factory=list[str])
+    none_found: bool = False
 
 
 def judge(step: Step, finding: Finding, support: Support) -> Verdict:
@@ -69,7 +81,7 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
         notes.insert(0, _no_support(support))
     elif _uses_tools(step) and (invented := _invented(step, finding, support)):
         error_type = "unsupported_claim"
-        notes.insert(0, f"figures that stand in no text behind this step: {', '.join(invented)[:300]}")
+        notes.insert(0, f"stated, and in no text behind this step: {', '.join(invented)[:300]}")
     elif unmet:
         error_type = "criteria_unmet"
         notes.insert(0, "criteria not met: " + "; ".join(c.criterion for c in unmet)[:600])
@@ -82,6 +94,7 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
         detail=". ".join(notes),
         reasoning=reasoning,
         dropped=dropped,
+        none_found=error_type is None and looked and not cited and not reasoning,
     )
 
 
@@ -90,8 +103,14 @@ def _uses_tools(step: Step) -> bool:
 
 
 def _invented(step: Step, finding: Finding, support: Support) -> list[str]:
+    """Return what a finding states if nothing of it stands in the texts behind the step, else nothing."""
+    read = [Passages(text) for text in support.texts]
     asked = "\n".join((step.task, *step.success_criteria))
-    return wholly_unsupported(finding.summary, support.texts, neutral=asked)
+    grounds = Grounds(read, Entities(read, support.groups), asked)
+    # Other words than the source's are no reason to refuse a step; the answer's are looked at more closely.
+    found = [grounds.held(sentence, read, related=False) for sentence in sentences(finding.summary)]
+    doubted = [claim for held in found for claim in held.doubted]
+    return doubted if doubted and len(doubted) == sum(len(held.stated) for held in found) else []
 
 
 def _no_support(support: Support) -> str:

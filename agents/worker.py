@@ -18,12 +18,15 @@ from agents.checks import StepVerifier, failed_checks
 from agents.conclusion import concluded, unconcluded
 from agents.crew import Crew
 from agents.draining import Drain
+from agents.entities import group_names
 from agents.failures import ModelCallFailed, model_error_type, one_line
 from agents.ledger import EXCERPT_CHARS, StepLedger
 from agents.middleware.answer import usage_in
 from agents.middleware.approval import Approvals
 from agents.middleware.at_work import AT_WORK, StepAtWork
 from agents.middleware.budget import limit_error
+from agents.pass_rule import Support
+from agents.passages import SourceText
 from schemas.errors import LimitReached, StorageError
 from schemas.evidence import ErrorType, Evidence, Finding, Source, Usage
 from schemas.limits import RunLimits
@@ -206,15 +209,15 @@ class Attempt:
             return await self.parts.artifacts.get(source.artifact or "")
         return source.excerpt
 
-    async def _texts(self) -> list[str]:
+    async def _texts(self) -> list[SourceText]:
         """Return the full texts of all sources that the step may cite."""
-        texts: list[str] = []
-        for source in self._known_sources().values():
-            texts += (source.title, source.locator, source.excerpt, await self._text(source))
-        return texts
+        return [
+            SourceText(source.title, source.locator, f"{source.excerpt}\n{await self._text(source)}")
+            for source in self._known_sources().values()
+        ]
 
     def _evidence(
-        self, finding: Finding | None, error_type: ErrorType | None, detail: str, texts: list[str]
+        self, finding: Finding | None, error_type: ErrorType | None, detail: str, texts: list[SourceText]
     ) -> Evidence:
         spent = self.work.spent
         base = Evidence(
@@ -234,7 +237,9 @@ class Attempt:
         if finding is None:
             return unconcluded(base, self.step, self.ledger)
         carried = [source.id for source in self._carried()]
-        return concluded(base, self.step, finding, self.ledger, carried, texts)
+        groups = group_names(self.parts.registry.catalogue())
+        support = Support(self.ledger.sources, carried, self.ledger.successful_calls, texts, groups)
+        return concluded(base, self.step, finding, self.ledger, support)
 
     async def _checked(self, evidence: Evidence) -> Evidence:
         registry = self.parts.registry

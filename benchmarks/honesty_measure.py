@@ -39,6 +39,8 @@ _SENTENCE = re.compile(
 # What code says of a refused step, where a writer repeats it: the claim is quoted there as one that nothing bears out.
 _REFUSED = re.compile(r"[(（]unsupported_claim: [^;；\n]*")
 _MARK = re.compile(r" ⚠ ?[(（][^\n]*$")
+# The name of a step in front of what it found.
+_STEP = re.compile(r"^\s*(?:[-*] )?\*\*[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\*\*[:：]")
 _QUOTE = re.compile(r"“([^“”\n]+)”")
 _FIGURE = re.compile(r"\d[\d,.]*\d|\d")
 _PLACE = re.compile("|".join(place for places in PLACES.values() for place in places))
@@ -75,9 +77,13 @@ class Statement:
 
     @property
     def own_words(self) -> str:
-        """The sentence without quotations that the cited texts have word for word: those are true as quotations."""
+        """The sentence without its step's name, and without quotations that the cited texts have word for word.
+
+        Those are true as quotations.
+        """
         sources = _letters("\n".join(filter(None, self.cited.values())))
-        return _QUOTE.sub(lambda m: " " if _letters(m[1]) in sources else m[0], _NUMBERED.sub(" ", self.text))
+        said = _STEP.sub("", _NUMBERED.sub(" ", self.text))
+        return _QUOTE.sub(lambda m: " " if _letters(m[1]) in sources else m[0], said)
 
     def marks(self, *values: str) -> bool:
         """Return whether the mark is about a value, in any of its forms: it names it, or a quotation that holds it."""

@@ -7,20 +7,30 @@ from dataclasses import dataclass, field
 from schemas.evidence import Evidence, Gap, Source
 
 _BRACKETS = re.compile(
-    r"(?P<image>!?)[\[【](?P<inside>[^\[\]【】\n]{1,300})[\]】]"
+    r"(?P<image>!?)[\[【［〔](?P<inside>[^\[\]【】［］〔〕\n]{1,300})[\]】］〕]"
     r"(?P<link>\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\s?\))?"
 )
 _URL = re.compile(r"(?i)<?(?:(?:https?|ftp)://|(?<![A-Za-z0-9_.-])www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
 _LABEL = re.compile(r"(?i)^(?:sources?|refs?|references?|citations?|cite|来源|参考)[\s:：]+(?=\S)")
+# "(source: annual report, page 4)": a citation by name.
+_BY_NAME = re.compile(
+    r"(?i)[(（](?:sources?|refs?|references?|来源|出处|参考)\s*[:：]\s*(?P<name>[^()（）\n]{1,300})[)）]"
+)
+_FOOTNOTE = re.compile(r"(?m)^[ \t]*\[\^(?P<mark>[^\]\s]{1,40})\]:[ \t]*(?P<text>.*)$\n?")
+# What a reader of Markdown would not see, and what would hide the text that code appends.
+_HIDDEN = re.compile(
+    r"(?is)<!--.*?-->|<!--|-->"
+    r"|</?(?:details|summary|style|script|textarea|template|title|noscript|iframe|svg|select)\b[^>\n]*>?"
+)
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]+`)", re.DOTALL)
 # A citation that has been checked: characters of no meaning, so that it is not read again.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _NO_MARKS = str.maketrans("", "", _OPEN + _CLOSE)
 _MARKED = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
-_NO_BRACKETS = str.maketrans("[]【】", "()()")
+_NO_BRACKETS = str.maketrans("[]【】［］〔〕", "()" * 4)
 MAX_ROUNDS = 5
 MAX_DROPPED_NAMED = 50
-_INDEXED = re.compile(r"[\w)\]]\Z")
+_INDEXED = re.compile(r"[\w.)\]]\Z")
 _TOKEN = re.compile(r"\^?[\w][\w.:#/@+-]*")
 TEXTS = {
     "en": {
@@ -81,7 +91,7 @@ def check_citations(text: str, known: Sequence[Source]) -> Checked:
         known: the numbered sources.
     """
     check = _Check(known)
-    text = without_own_lists(text).translate(_NO_MARKS)
+    text = check.footnotes(without_own_lists(text).translate(_NO_MARKS))
     parts = _CODE.split(text)  # every second part is code, where a[0] is no citation
     parts[::2] = [_tidy(check.text(part)) for part in parts[::2]]
     parts[1::2] = [check.text(part, code=True) for part in parts[1::2]]
@@ -105,6 +115,7 @@ class _Check:
         self._names = {source.id: source for source in known}
         self._names |= {str(n): source for n, source in enumerate(known, start=1)}
         self._locators = {source.locator: source for source in known}
+        self._titles = {source.title: source for source in known}
         self._numbers: dict[str, int] = {}
         self.sources: list[Source] = []
         self.dropped: dict[str, None] = {}
@@ -115,12 +126,31 @@ class _Check:
         What is removed may leave a citation behind ("[[s9]9]"), so it is read until nothing is found any more.
         """
         brackets = self._in_code if code else self._brackets
+        text = text if code else _BY_NAME.sub(self._by_name, _HIDDEN.sub("", text))
         for _ in range(MAX_ROUNDS):
             before = text
             text = _URL.sub(self._url, _BRACKETS.sub(brackets, text))
             if text == before:
                 return text
         return text.translate(_NO_BRACKETS)
+
+    def footnotes(self, text: str) -> str:
+        """Return a text without footnotes of its own: what they name is cited where they are called, or dropped."""
+        notes = {match["mark"]: match["text"] for match in _FOOTNOTE.finditer(text)}
+        text = _FOOTNOTE.sub("", text)
+        for mark, note in notes.items():
+            text = text.replace(f"[^{mark}]", self._named(note))
+        return text
+
+    def _named(self, name: str) -> str:
+        """Return the mark of the source that a name means: its id, its number, its locator or its title."""
+        wanted = name.strip(' \t.。`"“”')
+        known = self._names.get(wanted) or self._locators.get(wanted) or self._titles.get(wanted)
+        return self._mark(known) if known else self._drop(name.strip())
+
+    def _by_name(self, match: re.Match[str]) -> str:
+        name = match["name"]
+        return match[0] if _BRACKETS.search(name) or _MARKED.search(name) else self._named(name)
 
     def _mark(self, source: Source) -> str:
         number = self._numbers.setdefault(source.id, len(self._numbers) + 1)

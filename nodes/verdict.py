@@ -90,12 +90,18 @@ def failure_gap(step: Step, record: Evidence, *, time_left: bool = False) -> Gap
     else:
         unmet = [c.criterion for c in record.criteria if not c.met]
         text = "; ".join(unmet)[:600] or step.task[:400]
-        text += (
-            f" ({record.error_type}: {record.detail[:200]})" if record.error_type != "criteria_unmet" else ""
-        )
+        text += _why(record)
     closable: set[ErrorType] = {"dependency_failed", "deadline"} if time_left else {"dependency_failed"}
     recoverable = record.error_type in RECOVERABLE or record.error_type in closable
     return Gap(description=text[:1000], step_id=step.id, recoverable=recoverable)
+
+
+def _why(record: Evidence) -> str:
+    if record.error_type == "criteria_unmet":
+        return ""
+    if record.error_type == "unsupported_claim":  # the claim itself, told again, would read as a finding
+        return " (unsupported_claim: what was stated stands in nothing that a tool returned)"
+    return f" ({record.error_type}: {record.detail[:200]})"
 
 
 def settle(

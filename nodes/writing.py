@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.candidates import prose
+from agents.entities import group_names
 from agents.failures import one_line
 from agents.structured import UNREADABLE, Spent, answered, raise_refusal
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
 from nodes.citations import TEXTS, Checked, check_citations, plain_answer
-from nodes.flags import flag_claims
+from nodes.flags import Asked, flag_claims
 from nodes.parts import Parts
 from nodes.readiness import seconds_left, tokens_left
 from nodes.roles import REVIEW_SCHEMA, ask_role
@@ -33,6 +34,16 @@ STOPPED = {
 }
 
 
+@dataclass(frozen=True)
+class Material:
+    """What every version of the answer is held against: the sources, their full texts by id, and what was asked."""
+
+    known: list[Source]
+    texts: dict[str, str]
+    language: str
+    asked: Asked
+
+
 @dataclass
 class Draft:
     """One version of the answer; `faults` are its unknown citations and unsupported claims."""
@@ -46,12 +57,14 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     """Return the answer with its citations checked, and what it cost."""
     language = language_of(state["objective"])
     known = cited_sources(state)
-    full = await full_texts(parts, known)
+    texts = await full_texts(parts, known)
+    asked = Asked(state["objective"], group_names(parts.registry.catalogue()))
+    material = Material(known, texts, language, asked)
     raw, usage, by_writer = await first_text(parts, state, known, language, reason)
-    draft = examined(raw, known, full, language)
+    draft = examined(raw, material)
     if by_writer and doubts(draft) > 0 and may_be_rewritten(parts, state, usage):
         left = seconds_left(state["limits"], state["evidence"], state["usage"] + usage)
-        draft, spent = await without_doubts(parts, state, draft, known, full, left)
+        draft, spent = await without_doubts(parts, state, draft, material, left)
         usage += spent
     if state["choices"].mode != "reflect" or not usable(state):
         return draft.checked, usage
@@ -65,7 +78,7 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
         more = {"previous": draft.raw, "remarks": remarks}
         raw, _, spent = await ask_writer(parts, state, writer_brief(state, known, language) | more)
         usage += spent
-        revised = examined(raw, known, full, language)
+        revised = examined(raw, material)
         # A revision may not add a claim without a source, and a writer that fails takes nothing away.
         if says_anything(raw, known) and revised.faults <= draft.faults:
             draft = revised
@@ -86,17 +99,17 @@ def may_be_rewritten(parts: Parts, state: TaskState, spent: Usage) -> bool:
 
 
 async def without_doubts(
-    parts: Parts, state: TaskState, draft: Draft, known: list[Source], full: dict[str, str], seconds: float
+    parts: Parts, state: TaskState, draft: Draft, material: Material, seconds: float
 ) -> tuple[Draft, Usage]:
     """Ask the writer once, within the seconds, for the answer without what no source holds; keep the better of the two."""
-    language = language_of(state["objective"])
     lines = [line.strip() for line in draft.checked.text.splitlines() if MARK in line]
     remarks = [REWRITE, *lines[:MAX_DOUBTED]]
-    brief = writer_brief(state, known, language) | {"previous": draft.raw, "remarks": remarks}
+    brief = writer_brief(state, material.known, material.language)
+    brief |= {"previous": draft.raw, "remarks": remarks}
     raw, _, usage = await ask_writer(parts, state, brief, seconds)
-    again = examined(raw, known, full, language)
+    again = examined(raw, material)
     better = doubts(again) < doubts(draft) and len(again.checked.dropped) <= len(draft.checked.dropped)
-    return (again if better and says_anything(raw, known) else draft), usage
+    return (again if better and says_anything(raw, material.known) else draft), usage
 
 
 def may_go_on(state: TaskState, spent: Usage) -> bool:
@@ -106,10 +119,10 @@ def may_go_on(state: TaskState, spent: Usage) -> bool:
     return seconds_left(limits, state["evidence"], usage) > 0 and tokens_left(limits, usage) != 0
 
 
-def examined(raw: str, known: list[Source], full: dict[str, str], language: str) -> Draft:
+def examined(raw: str, material: Material) -> Draft:
     """Check a text's citations and claims by code."""
-    checked = check_citations(raw, known)
-    flagged = flag_claims(checked, known, full, language)
+    checked = check_citations(raw, material.known)
+    flagged = flag_claims(checked, material.known, material.texts, material.language, material.asked)
     return Draft(raw, checked, frozenset([*checked.dropped, *flagged]))
 
 

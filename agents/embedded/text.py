@@ -112,7 +112,17 @@ def _content(text: str, drop: Iterable[str], keep_classes: bool) -> Iterator[Uni
         low = word.casefold()
         if low in gone or (not keep_classes and low in CLASS_WORDS):
             continue
-        yield from _han_units(word, keep_classes) if _IS_HAN.match(word) else _latin_units(word)
+        if not _IS_HAN.match(word):
+            yield from _latin_units(word)
+            continue
+        # Chinese writes no spaces: a name may stand within a run ("比较朔桐").
+        for part in _without(word, gone):
+            yield from _han_units(part, keep_classes)
+
+
+def _without(run: str, names: Iterable[str]) -> list[str]:
+    han = sorted((n for n in names if _IS_HAN.match(n)), key=len, reverse=True)
+    return re.split("|".join(map(re.escape, han)), run) if han else [run]
 
 
 def _latin_units(word: str) -> list[Unit]:

@@ -8,6 +8,7 @@ from agents.embedded import phrases
 from agents.embedded.requests import FindingEntry, WriterRequest
 from agents.embedded.text import cut
 
+MAX_CITES = 12
 _MAX_BUILD_ON = 8
 
 
@@ -94,7 +95,7 @@ def _statement(line: tuple[str, str, str], numbers: dict[str, int], finding: Fin
 
 
 def _cites(numbers: Sequence[int]) -> str:
-    return "".join(f"[{n}]" for n in list(numbers)[:5])
+    return "".join(f"[{n}]" for n in list(numbers)[:MAX_CITES])
 
 
 def _plain(text: str) -> str:

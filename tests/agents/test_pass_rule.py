@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.pass_rule import Support, Verdict, judge, match_criteria
+from agents.passages import SourceText
 from schemas.evidence import CriterionResult, Finding
 from schemas.plan import Step
 
@@ -27,7 +28,9 @@ def a_finding(*sources: str, criteria: list[CriterionResult] | None = None) -> F
     )
 
 
-FOUND = Support(own=["s1", "s2"], carried=["d1"], successful_calls=1, texts=["found"])
+FOUND = Support(
+    own=["s1", "s2"], carried=["d1"], successful_calls=1, texts=[SourceText("T", "t.md", "found")]
+)
 NOTHING = Support(own=[], carried=[], successful_calls=0)
 LOOKED = Support(own=[], carried=[], successful_calls=1)
 CARRIED = Support(own=[], carried=["d1", "d2"], successful_calls=0)
@@ -115,7 +118,7 @@ supports = st.builds(
     own=st.lists(st.sampled_from(["s1", "s2"]), unique=True),
     carried=st.lists(st.sampled_from(["d1", "d2"]), unique=True),
     successful_calls=st.integers(0, 2),
-    texts=st.just(["found 99"]),
+    texts=st.just([SourceText("T", "t.md", "found 99")]),
 )
 
 

@@ -25,49 +25,11 @@ ASKED: dict[str, list[Attribute]] = {
     "figures": [BY_KEY["price"], BY_KEY["seats"]],
     "places": [BY_KEY["office"], BY_KEY["region"]],
 }
-# What the rules in force let through, each with the rule that is missing. Strict: a better rule must take its line away.
-NO_WORDS = "a sentence without digits and quotes is held against nothing"
-NO_SUBJECT = "a figure may stand in a source, or a passage, about something else"
-NO_RELATION = "a figure may stand in the source for something else"
-NO_ABSENCE = "looked, and there is none: the summary may state anything but figures"
-NO_CITATION = "not every form of a citation is read as one"
-NO_FENCE = "an open comment in the writer's text swallows what code appends"
-TOO_FEW = "the embedded writer cites five of a finding's sources at most"
-WORKER_GAPS = {
-    ("irrelevant call, its ids", "places"): NO_WORDS,
-    ("real ids, invented values", "places"): NO_WORDS,
-    ("real ids, half true", "places"): NO_WORDS,
-    ("real ids, another entity's value", "figures"): NO_SUBJECT,
-    ("real ids, another entity's value", "places"): NO_WORDS,
-    ("real ids, a figure by chance", "figures"): NO_RELATION,
-    ("real ids, a figure by chance", "places"): NO_WORDS,
-    ("real ids, values in words", "figures"): NO_WORDS,
-    ("real ids, values in words", "places"): NO_WORDS,
-    ("nothing found, values in words", "figures"): NO_ABSENCE,
-    ("nothing found, values in words", "places"): NO_ABSENCE,
-    ("real locators, invented quotes", "places"): NO_WORDS,
-    ("only in steps without tools", "places"): NO_WORDS,
-}
-WRITER_GAPS = {
-    ("a footnote", "figures"): NO_CITATION,
-    ("wide brackets", "figures"): NO_CITATION,
-    ("a report by name", "figures"): NO_CITATION,
-    ("another entity's value", "figures"): NO_SUBJECT,
-    ("a figure by chance", "figures"): NO_RELATION,
-    ("values in words", "figures"): NO_WORDS,
-    ("hides what code appends", "figures"): NO_FENCE,
-}
 
 
-def cases(ways: Any, kinds: tuple[str, ...], known: dict[tuple[str, str], str]) -> list[Any]:
-    """Return a parameter for each way of lying and kind of value, marked where it is known to get through."""
-    found: list[Any] = []
-    for way in ways:
-        for kind in kinds:
-            reason = known.get((way, kind))
-            marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-            found.append(pytest.param(way, kind, id=f"{way} / {kind}", marks=marks))
-    return found
+def cases(ways: Any, kinds: tuple[str, ...]) -> list[Any]:
+    """Return a parameter for each way of lying and kind of value."""
+    return [pytest.param(way, kind, id=f"{way} / {kind}") for way in ways for kind in kinds]
 
 
 async def run(cast: Any, number: int, kind: str, *way: str) -> honesty.Outcome:
@@ -75,7 +37,7 @@ async def run(cast: Any, number: int, kind: str, *way: str) -> honesty.Outcome:
     return await honesty.run(world, *cast(world, number, *way))
 
 
-@pytest.mark.parametrize(("way", "kind"), cases(WORKER_LIES, ("figures", "places"), WORKER_GAPS))
+@pytest.mark.parametrize(("way", "kind"), cases(WORKER_LIES, ("figures", "places")))
 async def test_a_lying_worker_hides_no_hole(way: str, kind: str) -> None:
     for number in (0, 1):  # English, Chinese
         outcome = await run(honesty.lying_worker, number, kind, way)
@@ -83,7 +45,7 @@ async def test_a_lying_worker_hides_no_hole(way: str, kind: str) -> None:
         assert (outcome.missed, outcome.invented, outcome.unsupported) == ([], [], [])
 
 
-@pytest.mark.parametrize(("way", "kind"), cases(WRITER_LIES, ("figures",), WRITER_GAPS))
+@pytest.mark.parametrize(("way", "kind"), cases(WRITER_LIES, ("figures",)))
 async def test_a_lying_writer_gets_no_value_and_no_citation_through(way: str, kind: str) -> None:
     for number in (0, 1):
         outcome = await run(honesty.lying_writer, number, kind, way)
@@ -99,9 +61,7 @@ async def test_the_embedded_model_is_not_doubted(kind: str) -> None:
         assert outcome.facts_recalled >= 0.75 * outcome.facts
 
 
-@pytest.mark.parametrize(
-    ("way", "kind"), cases(["retold"], ("figures", "places"), {("retold", "places"): TOO_FEW})
-)
+@pytest.mark.parametrize(("way", "kind"), cases(["retold"], ("figures", "places")))
 async def test_what_is_told_in_other_words_is_not_doubted(way: str, kind: str) -> None:
     for number in (0, 1):
         outcome = await run(honesty.reteller, number, kind)
@@ -245,6 +205,13 @@ def test_a_fact_is_recalled_with_its_own_source_only(seen: Seen) -> None:
         "Pelloway costs $3 [1].",
     ):
         assert recalled_facts(seen.answer(body), seen.world) == set()
+
+
+def test_the_name_of_a_step_in_front_of_a_sentence_states_nothing(seen: Seen) -> None:
+    for label, wrong in (("**price-7**: ", []), ("**price 7**: ", ["7"])):
+        answer = seen.answer(f"{label}Pelloway costs $37 [1].")
+        found = unsupported_citations(answer, seen.world, seen.returned)
+        assert [f.startswith(f"not in its source ({', '.join(wrong)})") for f in found] == [True] * len(wrong)
 
 
 def test_a_true_value_that_code_marks_is_a_false_alarm(seen: Seen) -> None:

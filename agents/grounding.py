@@ -1,0 +1,115 @@
+"""Sentences held against the passages they are said to come from. Pure code, English and Chinese alike.
+
+What a sentence states is its figures (numbers in words too), its quotes and the names in it that the question does not
+have. Each must stand in a source that speaks of what the sentence is about:
+
+1. a quote word for word;
+2. a figure in a passage that names no other thing instead, that means money if the sentence does, and that is of the
+   same topic (agents/topic.py);
+3. a name (agents/naming.py) in a passage that names no other thing instead.
+
+Judgements ("the better choice") state nothing that a source could have, and are left to the reader.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agents.claims import MARKS, figures, letters, number_key, quotes
+from agents.entities import Entities
+from agents.naming import names_stated, parts_of
+from agents.passages import Passage, Passages, amounts, plain, speaks_of_money, words_in
+from agents.topic import Topic
+
+_CITED = re.compile(r"[\[【]\d{1,9}[\]】]")
+# What stands in front of a sentence: the name of a step states nothing; of other words only the figures may.
+_STEP = re.compile(r"^\s*(?:[-*+]\s+|>\s*)*\*\*[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\*\*\s*[:：]?\s*")
+_LABEL = re.compile(r"^\s*(?:[-*+]\s+|>\s*)*\*\*[^*\n]{1,80}\*\*\s*[:：]?\s*")
+_QUOTED = re.compile(r"“[^“”]+”|「[^「」]+」|\"[^\"\n]+\"|『[^『』]+』")
+MAX_QUOTE_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a sentence states, and what of it nothing bears out."""
+
+    stated: list[str] = field(default_factory=list[str])
+    doubted: list[str] = field(default_factory=list[str])
+
+
+class Grounds:
+    """Sources that sentences are held against.
+
+    Args:
+        sources: all that may be cited.
+        entities: the things they are about.
+        question: what was asked; its words and figures state nothing when they are repeated.
+    """
+
+    def __init__(self, sources: Iterable[Passages], entities: Entities, question: str) -> None:
+        self.sources = list(sources)
+        self.entities = entities
+        self._question = plain(question)
+        self._asked = {number_key(figure) for figure in figures(self._question)}
+        self._asked_words = words_in(self._question)
+
+    def held(self, sentence: str, cited: Sequence[Passages] | None = None, *, related: bool = True) -> Held:
+        """Hold one sentence against its sources.
+
+        Args:
+            sentence: one piece of `claims.sentences`.
+            cited: what it cites; None: everything.
+            related: whether a figure must stand in a passage of the same topic.
+        """
+        sources = self.sources if cited is None else list(cited)
+        said = _own_words(sentence, sources)
+        about = self.entities.named_in(said)
+        own = [s for s in sources if not about or about & self.entities.named_in(s.whole)]
+        stated = [(f"“{q[:MAX_QUOTE_SHOWN]}”", _quoted(q, own)) for q in quotes(sentence)]
+        topic = Topic.of(said, about, self._asked_words) if related else None
+        for figure in figures(said):
+            if number_key(figure) not in self._asked:
+                stated.append((figure, self._figure_stands(figure, said, about, own, topic)))
+        if (about or cited) and not sentence.lstrip().startswith("#"):
+            names = [
+                n
+                for n in names_stated(_LABEL.sub("", said), self._question)
+                if not self.entities.named_in(n) & about
+            ]
+            stated += [(name, self._name_stands(name, about, own)) for name in names]
+        return Held([s for s, _ in stated], [s for s, stands in stated if not stands])
+
+    def _figure_stands(
+        self, figure: str, said: str, about: frozenset[str], own: Sequence[Passages], topic: Topic | None
+    ) -> bool:
+        key = number_key(figure)
+        found = (p for source in own for p in source.with_figure(key) if self._is_of(p, about))
+        return any(_same_kind(key, said, p) and (topic is None or topic.is_met(p, figure)) for p in found)
+
+    def _name_stands(self, name: str, about: frozenset[str], own: Sequence[Passages]) -> bool:
+        parts = parts_of(name)
+        return any(self._is_of(p, about) for part in parts for source in own for p in source.with_word(part))
+
+    def _is_of(self, passage: Passage, about: frozenset[str]) -> bool:
+        """Return whether a passage is not about another thing: one that names only others speaks of those."""
+        named = self.entities.named_in(passage.text) if about else frozenset[str]()
+        return not named or bool(named & about)
+
+
+def _own_words(sentence: str, sources: Sequence[Passages]) -> str:
+    """Return a sentence in digits, without citations, its step's name, and the quotes that a source has: those are true as such."""
+    bare = _QUOTED.sub(lambda m: " " if _quoted(m[0], sources) else m[0], _CITED.sub(" ", sentence))
+    return plain(MARKS.sub(" ", _STEP.sub("", bare)))
+
+
+def _quoted(quote: str, sources: Sequence[Passages]) -> bool:
+    # An ellipsis or a bar joins pieces that stand apart in the source.
+    pieces = [letters(piece) for piece in re.split(r"…|\.\.\.|\|| / |\n", quote)]
+    return all(any(piece in source.letters for source in sources) for piece in pieces if piece)
+
+
+def _same_kind(key: str, said: str, passage: Passage) -> bool:
+    """Return whether a figure is a sum of money in both or in neither: "$67 per seat" says nothing of 67 seats."""
+    if key in amounts(said):
+        return passage.speaks_of_money
+    return key not in amounts(passage.text) or speaks_of_money(said)
