@@ -180,12 +180,11 @@ def model_and_key(settings: Settings, say: Texts) -> list[Check]:
 async def endpoint(name: str, settings: Settings, say: Texts, *, fallback: bool = False) -> Reached:
     """Send the model one tiny request and, if it answers, find out in which ways it can be asked."""
     began = time.monotonic()
+    # Who has set a timeout knows the model: a slow one is not to be called unable.
+    own = "model_timeout_seconds" in settings.model_fields_set
+    patience = settings.model_timeout_seconds if own else _ENDPOINT_SECONDS
     try:
-        reached = replace(
-            model_settings(settings),
-            max_tokens=_PROBE_TOKENS,
-            timeout_seconds=min(_ENDPOINT_SECONDS, settings.model_timeout_seconds),
-        )
+        reached = replace(model_settings(settings), max_tokens=_PROBE_TOKENS, timeout_seconds=patience)
         model = named_model(name, reached.of_fallbacks() if fallback else reached)
         await model.ainvoke("Answer with the one word: ok")
     except Exception as error:  # noqa: BLE001 - each provider has its own errors, and any of them is the answer here

@@ -5,7 +5,6 @@ START -> plan -> clarify? -> approve? -> schedule -> execute x N (Send, parallel
 finish -> END
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -51,12 +49,6 @@ from tools.own_thread import in_own_thread
 from tools.registry import ToolRegistry
 from tools.whole_text import NAME as READ_DOCUMENT
 from tools.whole_text import whole_text_tool
-
-logger = logging.getLogger(__name__)
-FORGETFUL = (
-    "build_graph: %s outlives the process, the Store does not: after a crash steps and tool calls that had finished may "
-    "run again, uncounted; pass store=, for example AsyncSqliteStore or AsyncPostgresStore, or use open_graph"
-)
 
 
 def wire(parts: Parts) -> "StateGraph[TaskState, RunContext, TaskInput, TaskOutput]":
@@ -109,7 +101,8 @@ def build_graph(
         verify_goal: called with (plan, evidence) before a run is completed; must return a bool.
         checkpointer: where threads are kept; None = nowhere (an Agent Server brings its own).
         store: where ledgers of running steps are kept; None = in memory. With a checkpointer that outlives the process
-            pass one that does so too, as open_graph does: a warning is logged where it is missing.
+            pass one that does so too, as open_graph does: without it a crash costs what running steps had done, and the
+            resume logs a warning.
         artifacts: where full texts of results are kept; None = in memory.
         locks: one run per thread; None = within this process.
         parts: further Parts (sweep, now, clock), for open_graph and tests.
@@ -132,15 +125,8 @@ def build_graph(
         verify_goal=verify_goal,
         **(parts or {}),
     )
-    if store is None and outlives_the_process(checkpointer):
-        logger.warning(FORGETFUL, type(checkpointer).__name__)
     compiled = wire(whole).compile(checkpointer=readable(checkpointer), store=store, name="planweave")
     return TaskGraph.of(compiled, whole, locks or ThreadLocks())
-
-
-def outlives_the_process(checkpointer: BaseCheckpointSaver[Any] | None) -> bool:
-    """Return whether threads can be gone on with in another process."""
-    return checkpointer is not None and not isinstance(checkpointer, InMemorySaver)
 
 
 def offered(tools: Sequence[BaseTool], artifacts: ArtifactStore) -> list[BaseTool]:

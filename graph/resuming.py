@@ -5,10 +5,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 
 from agents.incoming import clean_data
 
+FORGETFUL = (
+    "thread %r: the checkpointer outlives the process, the Store does not: what steps had done and "
+    "found before the process ended is lost; give build_graph a store=, for example AsyncSqliteStore or "
+    "AsyncPostgresStore, or use open_graph"
+)
 INTERRUPT_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -22,6 +29,12 @@ def delivered_again(config: Mapping[str, Any], state: StateSnapshot) -> bool:
     metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
     run_id = configurable.get("run_id") or metadata.get("run_id")
     return bool(run_id) and str(run_id) == str(cast("Mapping[str, Any]", state.metadata or {}).get("run_id"))
+
+
+def may_have_forgotten(checkpointer: object, store: BaseStore | None, state: StateSnapshot) -> bool:
+    """Return whether steps were at work, and what they had done is kept only as long as this process lives."""
+    at_work = any(task.name == "execute" for task in state.tasks)
+    return at_work and store is None and not isinstance(checkpointer, InMemorySaver)
 
 
 def nothing_to_resume(command: Command[Any] | None, state: StateSnapshot) -> str:

@@ -19,7 +19,13 @@ from typing_extensions import override
 
 from graph.intake import task_input
 from graph.locks import ThreadLocks
-from graph.resuming import answering, delivered_again, nothing_to_resume
+from graph.resuming import (
+    FORGETFUL,
+    answering,
+    delivered_again,
+    may_have_forgotten,
+    nothing_to_resume,
+)
 from graph.serializer import with_our_serializer
 from nodes.dataflow import with_finished
 from nodes.parts import Parts, approvals_root, finished_root, ledger_root
@@ -144,7 +150,14 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         if problem:
             await self._settle(thread_id)
             raise NothingToResume(f"thread {thread_id!r} {problem}")
+        await self._warn_if_forgotten(thread_id, state)
         return answering(cast("Command[Any] | None", input), state), self._own_context(state, context)
+
+    async def _warn_if_forgotten(self, thread_id: str, state: StateSnapshot) -> None:
+        if may_have_forgotten(cast("object", self.checkpointer), self.store, state):
+            known = await self.parts.store.asearch(ledger_root(thread_id), limit=1)
+            if not known:
+                logger.warning(FORGETFUL, thread_id)
 
     @staticmethod
     def _own_context(state: StateSnapshot, given: Any) -> Any:

@@ -14,6 +14,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 from typing_extensions import override
 
+from agents.candidates import unwrapped
 from agents.failures import ModelCallFailed, one_line
 from agents.middleware.at_work import StepAtWork, at_work
 from agents.retrying import with_retries
@@ -120,7 +121,8 @@ def _answer_of(response: ModelResponse[Any]) -> AIMessage | None:
 
 def _findings(text: str) -> list[Finding]:
     found: list[Finding] = []
-    for candidate in json_objects(text):
+    # Also as a call written in text, which counts though what follows it was cut: its object is whole.
+    for candidate in (value for whole in json_objects(text) for value in unwrapped(whole, "Finding")):
         try:
             found.append(Finding.model_validate(candidate))
         except ValidationError:

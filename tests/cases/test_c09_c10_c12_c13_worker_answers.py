@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -169,3 +170,15 @@ async def test_c13_a_worker_that_is_cut_off_is_told_so() -> None:
     b = bench(step("a"), work={"a": [look(), cut, finding("a", "s1")]}, tools=[Look().tool()])
     assert of(await b.run(), "a").passed
     assert "token limit" in b.worker.asked[-1].messages[-1].text
+
+
+@pytest.mark.parametrize("reason", ["stop", "length"])
+async def test_a_whole_finding_written_as_a_call_counts_though_blank_lines_after_it_were_cut(
+    reason: str,
+) -> None:
+    given = finding("a", "s1").tool_calls[0]["args"]
+    text = json.dumps({"name": "Finding", "arguments": given}, indent=2) + "\n" * 40
+    written = AIMessage(text, response_metadata={"finish_reason": reason})
+    b = bench(step("a"), work={"a": [look(), written]}, tools=[Look().tool()])
+    assert of(await b.run(), "a").passed
+    assert len(b.worker.asked) == 2

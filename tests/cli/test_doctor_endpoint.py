@@ -140,3 +140,12 @@ def test_a_run_and_show_say_what_it_has_cost(here: Here, tmp_path: Path) -> None
     assert "0.0480 USD" in out  # four calls of 12 tokens
     assert "0.0480 USD" in shown
     assert "worker: model calls 1, tokens 12" in shown
+
+
+@pytest.mark.parametrize(("given", "waits"), [({}, 20), ({"PLANWEAVE_MODEL_TIMEOUT_SECONDS": "300"}, 300)])
+def test_it_waits_for_a_slow_model_as_long_as_the_settings_say(
+    here: Here, given: dict[str, str], waits: float
+) -> None:
+    with quirky(able("tools")) as server:
+        here("doctor", **environment(server, **given))
+    assert {*server.patience} == {waits}

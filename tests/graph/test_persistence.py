@@ -56,7 +56,7 @@ async def test_c41_a_saver_of_the_callers_own_gives_back_models_without_warnings
     for value in ({"objective": "find"}, Command(resume={"decision": "approve"})):
         async with saver_of_the_callers_own(backend) as saver:
             await saver.setup()
-            graph = build_graph(roles, [tool.tool()], checkpointer=saver, store=InMemoryStore())
+            graph = build_graph(roles, [tool.tool()], checkpointer=saver)
             await graph.ainvoke(value, config(), context=RunContext(review_plan="first"))
             values = (await graph.aget_state(config())).values
     assert isinstance(values["plan"], Plan)
@@ -64,18 +64,38 @@ async def test_c41_a_saver_of_the_callers_own_gives_back_models_without_warnings
     assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == []
 
 
-async def test_a_saver_that_outlives_the_process_without_such_a_store_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("own_store", [False, True])
+async def test_a_run_whose_steps_are_forgotten_because_only_its_saver_lasts_says_so(
+    own_store: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    tool, at_work = Look(), asyncio.Event()
+
+    async def hold(query: str) -> None:
+        if query == "b":
+            at_work.set()
+            await asyncio.Event().wait()
+
+    tool.before = hold
+    roles = scripted("a", "b")
+    store = {"store": InMemoryStore()} if own_store else {}
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "own.sqlite")) as saver:
-        build_graph(scripted("a"), checkpointer=saver)
-        (warning,) = caplog.messages
-        assert warning.startswith("build_graph: AsyncSqliteSaver outlives the process, the Store does not")
-        caplog.clear()
-        build_graph(scripted("a"), checkpointer=saver, store=InMemoryStore())
-        build_graph(scripted("a"), checkpointer=InMemorySaver())
-        build_graph(scripted("a"))
-    assert caplog.messages == []
+        first = build_graph(roles, [tool.tool()], checkpointer=saver, **store)
+        run = asyncio.create_task(first.ainvoke({"objective": "find"}, config()))
+        await at_work.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        tool.before = None
+        roles.worker.by_step["a"] = [look(query="a"), finding("a", "s1")]
+        assert caplog.messages == []
+        # Another process: of the first one only what it has written is left.
+        again = build_graph(roles, [tool.tool()], checkpointer=saver, **store)
+        out = await again.ainvoke(None, config())
+    warned = [
+        m for m in caplog.messages if m.startswith("thread 't1': the checkpointer outlives the process")
+    ]
+    assert len(warned) == (0 if own_store else 1)
+    assert (out["status"] == "completed") is own_store, "what a had found is lost with the Store"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.kill.lives import Nursery
-from tests.kill.scenes import scene_of
+from tests.kill.scenes import fits, scene_of
 from tests.kill.trial import Trial, trial
 
 SEEDS = range(0, 20, 2)
@@ -40,4 +40,5 @@ def test_the_scenes_have_what_they_promise() -> None:
     assert {len(scene.repairs) for scene in scenes} == {0, 1, 2}
     assert {scene.review for scene in scenes} == {"never", "first", "always"}
     tools = {tool for scene in scenes for rounds in scene.rounds.values() for r in rounds for tool, _ in r}
+    assert all(fits(rounds) for scene in scenes for rounds in scene.rounds.values() if rounds)
     assert tools == {"fetch", "probe", "note", "record"}

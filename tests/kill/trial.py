@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.kill.lives import Moment, Nursery, Order, PostgresRemains, Remains, progress, timeless
-from tests.kill.scenes import scene_of
+from tests.kill.scenes import MAX_KILLS, scene_of
 
-MAX_KILLS = 3
 # A run waits for a person once for each plan and each note or record; each wait ends a life, and so does each kill.
 MAX_LIVES = 40
 # The other moments are spread over the progress of the tool calls: a clock alone would hit start-up most of all.

@@ -129,7 +129,9 @@ def answer_of(out: Mapping[str, Any]) -> tuple[str, list[str]]:
     return body, re.findall(r"(?m)^\d+\. (.*)$", listed.partition("\n## ")[0])
 
 
-def unsupported_numbers(out: Mapping[str, Any], neutral: str = "") -> tuple[list[str], list[str]]:
+def unsupported_numbers(
+    out: Mapping[str, Any], neutral: str = "", *, cited_only: bool = True
+) -> tuple[list[str], list[str]]:
     """Return the numbers of the answer that no cited source's excerpt holds: those without a mark, those with one.
 
     Every number counts, single digits too. A run without findings has no answer of the writer's: code says why.
@@ -137,13 +139,15 @@ def unsupported_numbers(out: Mapping[str, Any], neutral: str = "") -> tuple[list
     Args:
         out: of a run.
         neutral: text whose numbers state nothing: the objective's.
+        cited_only: whether a number must be in a source that the answer cites, or in any that the run has found.
     """
     if out["status"] == "failed":
         return [], []
     body, places = answer_of(out)
     cited = {int(n) for n in _CITED.findall(body)}
     lines = [places[n - 1] for n in cited if 0 < n <= len(places)]
-    sources = [s for s in out["sources"] if any(" ".join(s["locator"].split()) in line for line in lines)]
+    listed = [s for s in out["sources"] if any(" ".join(s["locator"].split()) in line for line in lines)]
+    sources = listed if cited_only else out["sources"]
     held = number_keys("\n".join([neutral, *(f"{s['title']}\n{s['excerpt']}" for s in sources)]))
     open_, marked = list[str](), list[str]()
     for line in body.splitlines():

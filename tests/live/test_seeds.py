@@ -102,7 +102,10 @@ async def test_no_seeded_run_breaks_an_invariant(tmp_path: Path, tell: Callable[
         try:
             out = as_json(await graph.ainvoke({"objective": objective}, {}, context=context))
             found = [*violations(out), *over_budget(out, context)]
-            found += [f"unmarked number {n}" for n in unsupported_numbers(out, objective)[0]]
+            found += [
+                f"invented and unmarked: {n}"
+                for n in unsupported_numbers(out, objective, cited_only=False)[0]
+            ]
         except Exception as error:  # noqa: BLE001 - the other seeds are run, and this one is reported
             out, found = {"status": "crashed", "stop_reason": ""}, [repr(error)[:500]]
         if found:

@@ -77,6 +77,7 @@ class QuirkServer:
         self.quirk = quirk or (lambda request, message: None)
         self.requests: list[Request] = []
         self.at_once = self.peak = 0
+        self.patience: list[float] = []
         self._guard = threading.Lock()
         self._free = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -119,6 +120,8 @@ class QuirkServer:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 with server._guard:
+                    # The seconds that OpenAI's client says it will wait.
+                    server.patience.append(float(self.headers.get("x-stainless-read-timeout", "nan")))
                     server.at_once += 1
                     server.peak = max(server.peak, server.at_once)
                 try:
