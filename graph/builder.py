@@ -14,12 +14,12 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
-from langgraph.store.memory import InMemoryStore
 
 from agents.calling import Asking
 from agents.checks import StepVerifier
 from agents.draining import Drain
 from agents.models import Models, ModelSettings, Role
+from graph.beside import store_beside
 from graph.locks import ThreadLocks
 from graph.routing import (
     route_approve,
@@ -100,9 +100,9 @@ def build_graph(
         verify_step: called with (step, evidence) after a step has passed all else; must return a bool.
         verify_goal: called with (plan, evidence) before a run is completed; must return a bool.
         checkpointer: where threads are kept; None = nowhere (an Agent Server brings its own).
-        store: where ledgers of running steps are kept; None = in memory. With a checkpointer that outlives the process
-            pass one that does so too, as open_graph does: without it a crash costs what running steps had done, and the
-            resume logs a warning.
+        store: where ledgers of running steps are kept; None = in the database of an AsyncSqliteSaver, beside the
+            checkpoints, else in memory. With another checkpointer that outlives the process pass a store that does so
+            too: without it a crash costs what running steps had done, and the resume logs a warning.
         artifacts: where full texts of results are kept; None = in memory.
         locks: one run per thread; None = within this process.
         parts: further Parts (sweep, now, clock), for open_graph and tests.
@@ -113,7 +113,7 @@ def build_graph(
     """
     settings = settings or load_settings()
     chosen = with_fallbacks(models or configured_models(settings), settings)
-    base = store if store is not None else InMemoryStore()
+    base = store if store is not None else store_beside(checkpointer)
     kept = artifacts or MemoryArtifacts()
     whole = Parts(
         models=chosen.resolve(model_settings(settings)),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 
@@ -34,7 +35,10 @@ def delivered_again(config: Mapping[str, Any], state: StateSnapshot) -> bool:
 def may_have_forgotten(checkpointer: object, store: BaseStore | None, state: StateSnapshot) -> bool:
     """Return whether steps were at work, and what they had done is kept only as long as this process lives."""
     at_work = any(task.name == "execute" for task in state.tasks)
-    return at_work and store is None and not isinstance(checkpointer, InMemorySaver)
+    kept = store is not None or isinstance(
+        checkpointer, (InMemorySaver, AsyncSqliteSaver)
+    )  # see graph/beside.py
+    return at_work and not kept
 
 
 def nothing_to_resume(command: Command[Any] | None, state: StateSnapshot) -> str:

@@ -30,6 +30,7 @@ from tools.artifacts import no_room
 
 # Below this SQLite may fail to make its log longer.
 LITTLE_ROOM = 1 << 20
+SWITCH_SECONDS = 0.05
 
 T = TypeVar("T")
 
@@ -54,15 +55,28 @@ async def connection(
         conn = await aiosqlite.connect(path, timeout=busy_timeout_seconds, **kwargs)
     try:
         async with storage_errors(path.parent):
-            ((pages,),) = await conn.execute_fetchall("PRAGMA page_count")
-            if not pages:  # lets the file give room back (SqliteStore.abatch); later it would be too late
-                await conn.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            await conn.execute("PRAGMA journal_mode=WAL")
+            await _in_wal_mode(conn, busy_timeout_seconds)
             # With WAL this survives a kill of the process; only a power cut can take the last transactions.
             await conn.execute("PRAGMA synchronous=NORMAL")
         yield conn
     finally:
         await conn.close()
+
+
+async def _in_wal_mode(conn: aiosqlite.Connection, seconds: float) -> None:
+    """Switch a database to WAL; of several processes that make a new one, SQLite refuses all but one without a wait."""
+    for again in reversed(range(max(1, round(seconds / SWITCH_SECONDS)))):
+        try:
+            ((pages,),) = await conn.execute_fetchall("PRAGMA page_count")
+            if not pages:  # lets the file give room back (SqliteStore.abatch); later it would be too late
+                await conn.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            await conn.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not again or "locked" not in str(error):
+                raise
+            await asyncio.sleep(SWITCH_SECONDS)
+        else:
+            return
 
 
 async def make_whole(path: Path, setup: Callable[[aiosqlite.Connection], Awaitable[None]]) -> None:

@@ -20,10 +20,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command
+from langgraph.types import Command, PregelTask, StateSnapshot
 
 from graph import RunContext, build_graph, open_graph
 from graph.persistence import databases
+from graph.resuming import may_have_forgotten
 from graph.serializer import READABLE, readable, serializer
 from graph.settings import Settings
 from graph.sqlite import make_whole
@@ -65,7 +66,7 @@ async def test_c41_a_saver_of_the_callers_own_gives_back_models_without_warnings
 
 
 @pytest.mark.parametrize("own_store", [False, True])
-async def test_a_run_whose_steps_are_forgotten_because_only_its_saver_lasts_says_so(
+async def test_a_saver_alone_keeps_what_running_steps_have_done(
     own_store: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tool, at_work = Look(), asyncio.Event()
@@ -91,11 +92,17 @@ async def test_a_run_whose_steps_are_forgotten_because_only_its_saver_lasts_says
         # Another process: of the first one only what it has written is left.
         again = build_graph(roles, [tool.tool()], checkpointer=saver, **store)
         out = await again.ainvoke(None, config())
-    warned = [
-        m for m in caplog.messages if m.startswith("thread 't1': the checkpointer outlives the process")
-    ]
-    assert len(warned) == (0 if own_store else 1)
-    assert (out["status"] == "completed") is own_store, "what a had found is lost with the Store"
+    assert caplog.messages == []
+    assert (out["status"], [e.step_id for e in out["evidence"]]) == ("completed", ["a", "b"])
+    assert tool.runs.count("a") == 1, "what a had found is not looked for again"
+
+
+def test_a_saver_beside_which_no_store_can_be_had_is_told_of_as_forgetful() -> None:
+    at_work = StateSnapshot({}, (), {}, None, None, None, (PregelTask("1", "execute", ()),), ())
+    assert may_have_forgotten(object(), None, at_work)
+    assert not may_have_forgotten(object(), InMemoryStore(), at_work)
+    assert not may_have_forgotten(InMemorySaver(), None, at_work)
+    assert not may_have_forgotten(object(), None, at_work._replace(tasks=()))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.store.sqlite.aio import AsyncSqliteStore
 from langgraph.types import Command
 from pydantic import SecretStr
 
@@ -185,12 +184,8 @@ async def opened(order: Order, world: World) -> AsyncGenerator[TaskGraph]:
         async with open_graph(settings, models=models, tools=world.tools()) as graph:
             yield graph
         return
-    async with (
-        AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver,
-        AsyncSqliteStore.from_conn_string(str(order.home / "own-store.sqlite")) as store,
-    ):
-        await store.setup()
-        yield build_graph(models, world.tools(), checkpointer=saver, store=store)
+    async with AsyncSqliteSaver.from_conn_string(str(order.home / "own.sqlite")) as saver:
+        yield build_graph(models, world.tools(), checkpointer=saver)
 
 
 def told(error: PlanweaveError) -> dict[str, Any]:
