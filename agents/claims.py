@@ -1,7 +1,7 @@
 """Figures, quotes and sentences in a text. Pure code.
 
-A figure is a number with two digits or more, a decimal, or one with a currency or percent sign; single digits
-("five vendors", "2 steps") count things more often than they state a fact. A quote is what stands between
+A figure is a number with two digits or more, a decimal, or one with a currency, a percent sign or stars; other single
+digits ("five vendors", "2 steps") count things more often than they state a fact. A quote is what stands between
 quotation marks, ten letters or digits long at least; a Chinese character says as much as two letters.
 """
 
@@ -9,7 +9,8 @@ import re
 import unicodedata
 
 _NUMBER = re.compile(
-    r"(?<![A-Za-z_\d.,])(?P<sign>[$€£¥￥]\s?)?(?P<number>\d+(?:[.,]\d+)*)(?P<unit>\s?(?:%|％|元|美元|欧元|万|亿))?"
+    r"(?i)(?<![a-z_\d.,])(?P<sign>[$€£¥￥]\s?)?(?P<number>\d+(?:[.,]\d+)*)"
+    r"(?P<unit>\s?(?:%|％|元|美元|欧元|万|亿|颗?星|(?:stars?|eur|usd|gbp|cny|rmb|euros?|dollars?)\b))?"
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _QUOTES = re.compile(r"“([^“”]{4,2000})”|「([^「」]{4,2000})」|\"([^\"\n]{4,2000})\"|『([^『』]{4,2000})』")

@@ -74,6 +74,24 @@ def test_what_a_sentence_states_must_stand_where_its_subject_is_spoken_of(
     assert grounds().held(sentence).doubted == doubted
 
 
+@pytest.mark.parametrize(
+    ("sentence", "doubted"),
+    [
+        ("The lamp has 4 stars.", ["4"]),
+        ("The lamp has 4.5 of 5 stars.", []),
+        ("这盏灯有 3 星。", ["3"]),
+        ("It costs 8 EUR.", ["8"]),
+        ("It costs 9 EUR.", []),
+        ("There are 2 lamps and 3 steps.", []),
+    ],
+)
+def test_a_single_digit_is_a_figure_where_it_rates_or_pays(sentence: str, doubted: list[str]) -> None:
+    held = grounds(
+        {"lamp.md": "# Lamp 灯\n\nPrice: 9 EUR. Reviews 评价: 4.5 of 5 stars 星."}, "Which lamp? 哪盏灯？"
+    )
+    assert held.held(sentence).doubted == doubted
+
+
 def test_a_cited_source_must_have_it_itself() -> None:
     held = grounds()
     plans, service = held.sources[:2]
