@@ -29,6 +29,7 @@ from graph.resuming import (
 from graph.serializer import with_our_serializer
 from nodes.dataflow import with_finished
 from nodes.parts import Parts, approvals_root, finished_root, ledger_root
+from nodes.streamed import with_early
 from schemas.context import RunContext
 from schemas.errors import InputError, NothingToResume, StorageError
 from schemas.evidence import Usage
@@ -90,14 +91,16 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
 
     @override
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state; in an unfinished superstep with what its steps have finished so far."""
+        """Return the state; in an unfinished superstep, or beside a planner, with what steps have finished so far."""
         snapshot = await super().aget_state(config, subgraphs=subgraphs)
         thread_id = self._thread(config)
         checkpoint_id = snapshot.config.get("configurable", {}).get("checkpoint_id")
-        if not thread_id or not checkpoint_id or not any(task.name == "execute" for task in snapshot.tasks):
+        at_work = {task.name for task in snapshot.tasks} & {"plan", "execute"}
+        if not thread_id or not checkpoint_id or not at_work:
             return snapshot
         namespace = (*finished_root(thread_id), str(checkpoint_id))
-        return snapshot._replace(values=await with_finished(snapshot.values, self._index_store(), namespace))
+        with_work = with_finished if "execute" in at_work else with_early
+        return snapshot._replace(values=await with_work(snapshot.values, self._index_store(), namespace))
 
     @override
     async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:

@@ -155,11 +155,15 @@ class Flow:
         ]
         done = {item.evidence.step_id for item in found}
         self.finished = found
+        self.resume()
+        self.running = {g.step.id: g.tool_calls for g in wave.grants if g.step.id not in done}
+
+    def resume(self) -> None:
+        """Go on behind what is finished: its cost, and its time."""
         self._count()
         # A clock that was set back between two lives: what is done now is later all the same, and counts in full.
         self.left = seconds_left(self.state["limits"], self.evidence, self.state["usage"])
         self.began_at = max([self.began_at, *(record.finished_at for record in self.evidence)])
-        self.running = {g.step.id: g.tool_calls for g in wave.grants if g.step.id not in done}
 
 
 async def with_finished(

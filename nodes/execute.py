@@ -32,14 +32,7 @@ DURABILITY = "__pregel_durability"
 
 def make_execute(parts: Parts) -> LaneNode:
     """Return the node. At most limits.max_parallel_steps of a thread are at work; a step's clock starts then."""
-    workers = WorkerParts(
-        Crew(parts.models.role("worker"), parts.registry, parts.artifacts),
-        parts.registry,
-        parts.artifacts,
-        parts.verify_step,
-        clock=parts.clock,
-        drain=parts.drain,
-    )
+    workers = worker_parts(parts)
 
     async def execute(state: LaneTask, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
         config, thread = get_config(), thread_id()
@@ -65,6 +58,18 @@ def make_execute(parts: Parts) -> LaneNode:
             return lane.update()
 
     return execute
+
+
+def worker_parts(parts: Parts) -> WorkerParts:
+    """Return what all workers of the application share."""
+    return WorkerParts(
+        Crew(parts.models.role("worker"), parts.registry, parts.artifacts),
+        parts.registry,
+        parts.artifacts,
+        parts.verify_step,
+        clock=parts.clock,
+        drain=parts.drain,
+    )
 
 
 @dataclass
@@ -144,25 +149,13 @@ class Lane:
     async def _step(self, grant: Grant) -> None:
         flow, parts = self.flow, self.parts
         limits = flow.state["limits"]
-        key = step_key(self.checkpoint_id, grant.step.id, flow.attempt(grant.step.id))
-        ledger = StepLedger(
-            flow.store,
-            (*flow.ledgers, key),
-            step_id=grant.step.id,
-            grant=grant.tool_calls,
-            artifacts=parts.artifacts,
-            max_result_chars=limits.max_result_chars,
-            now=flow.now,
-        )
-        ledger.restore(flow.recorded.get(key, []))
+        key, ledger = self._key(grant), self._ledger(grant)
         first = flow.ways[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
         async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
             await parts.drain.gate()
             # The task is made here: the run's deadline does not wait with the step.
-            attempt = Attempt(
-                self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit, flow.now
-            )
+            attempt = self._attempt(grant, ledger, exclusive)
             self.emit(started(attempt, grant))
             outcome = await attempt.run(worker_config(self.config, key))
             if outcome.evidence.error_type in ("timeout", "deadline"):
@@ -172,6 +165,28 @@ class Lane:
             )
             await flow.put(item)
         self.emit(finished(outcome.evidence))
+
+    def _key(self, grant: Grant) -> str:
+        return step_key(self.checkpoint_id, grant.step.id, self.flow.attempt(grant.step.id))
+
+    def _ledger(self, grant: Grant) -> StepLedger:
+        """Return the attempt's ledger, with what an earlier life has recorded in it."""
+        flow, key = self.flow, self._key(grant)
+        ledger = StepLedger(
+            flow.store,
+            (*flow.ledgers, key),
+            step_id=grant.step.id,
+            grant=grant.tool_calls,
+            artifacts=self.parts.artifacts,
+            max_result_chars=flow.state["limits"].max_result_chars,
+            now=flow.now,
+        )
+        ledger.restore(flow.recorded.get(key, []))
+        return ledger
+
+    def _attempt(self, grant: Grant, ledger: StepLedger, exclusive: asyncio.Lock) -> Attempt:
+        flow = self.flow
+        return Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit, flow.now)
 
 
 def worker_config(config: RunnableConfig, key: str) -> RunnableConfig:

@@ -1,19 +1,23 @@
 """plan: take up the objective, start clean, and write a valid Plan, or questions for a person."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
+from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from nodes.briefs import language_of, planner_brief, request
 from nodes.clarify import MAX_ROUNDS
+from nodes.execute import worker_parts
 from nodes.lint import lint
 from nodes.parts import Emit, Node, Parts, can_wait, emitter
 from nodes.readiness import seconds_left, tokens_left, tool_budget_left
 from nodes.roles import RoleAnswer, ask_role, plan_schema
 from nodes.shortcut import shortcut
+from nodes.streamed import EarlyWork, early_work, streams
 from nodes.verdict import all_steps, choose_max_replans
 from schemas.context import RunContext
 from schemas.errors import PlanInvalid
@@ -30,6 +34,7 @@ UNANSWERED = {"en": "No answer was given to: ", "zh": "没有得到回答："}
 
 def make_plan(parts: Parts) -> Node:
     """Return the node. It resets the state for a new objective; after a person's remark it keeps what was spent."""
+    workers = worker_parts(parts)
 
     async def plan(state: TaskState, *, runtime: Runtime[RunContext]) -> dict[str, Any]:
         emit = emitter(runtime.stream_writer)
@@ -42,31 +47,63 @@ def make_plan(parts: Parts) -> Node:
         draft = shortcut(now, parts.registry.unasked(now["choices"].autonomy))
         if draft is not None:
             return update | accepted(now, parts, draft, "shortcut", emit)
-        answer = await ask_planner(parts, now)
-        before = now["usage"]
-        while answer.value is not None and not answer.value.steps and now["choices"].questions == "assume":
-            now["answers"] = [*now["answers"], dict.fromkeys(answer.value.questions, "")]
-            spent = answer.usage
-            now["usage"] = before + spent
-            answer = await ask_planner(parts, now)
-            answer = replace(answer, usage=spent + answer.usage)
-        update |= {"answers": now["answers"], "usage": Overwrite(answer.usage) if fresh else answer.usage}
-        if answer.value is None:
-            empty = Review(approved=False, gaps=[])
-            return update | {
-                "stop_reason": answer.stop_reason,
-                "review": empty,
-                "problem": answer.detail,
-                "plan": None,
-            }
-        if not answer.value.steps:
-            return update | {"questions": answer.value.questions}
-        return update | accepted(now, parts, answer.value, "planner", emit)
+        if streams(now):
+            async with early_work(parts, workers, now, runtime) as early:
+                found = await planned_early(parts, early, now)
+        else:
+            answer = await asked(now, lambda state: ask_planner(parts, state, parts.models.planner))
+            found = {"answers": now["answers"], "usage": answer.usage} | outcome_of(answer)
+            if answer.value is not None and answer.value.steps:
+                found |= accepted(now, parts, answer.value, "planner", emit)
+        return update | (overwriting(found) if fresh else found)
 
     return plan
 
 
-async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
+async def planned_early(parts: Parts, early: EarlyWork, state: TaskState) -> dict[str, Any]:
+    """Return the update of a planning beside which steps are at work already."""
+    if early.kept is not None:
+        return await early.carry_on(early.kept)
+
+    def accept(state: TaskState, draft: PlanDraft, emit: Emit) -> dict[str, Any]:
+        return accepted(state, parts, draft, "planner", emit)
+
+    answer = await asked(state, lambda now: early.ask(now, partial(ask_planner, parts)))
+    if answer.value is not None and answer.value.steps:
+        return await early.with_plan(answer, answer.value, accept)
+    return {"answers": state["answers"]} | await early.without_plan(answer.usage) | outcome_of(answer)
+
+
+async def asked(
+    state: TaskState, ask: Callable[[TaskState], Awaitable[RoleAnswer[PlanDraft]]]
+) -> RoleAnswer[PlanDraft]:
+    """Return the planner's answer; where nobody is there to answer its questions, after telling it so in `state`."""
+    before = state["usage"]
+    answer = await ask(state)
+    while answer.value is not None and not answer.value.steps and state["choices"].questions == "assume":
+        state["answers"] = [*state["answers"], dict.fromkeys(answer.value.questions, "")]
+        spent = answer.usage
+        state["usage"] = before + spent
+        answer = await ask(state)
+        answer = replace(answer, usage=spent + answer.usage)
+    return answer
+
+
+def outcome_of(answer: RoleAnswer[PlanDraft]) -> dict[str, Any]:
+    """Return the update for an answer that has no plan in it: questions, or why there is none."""
+    if answer.value is None:
+        empty = Review(approved=False, gaps=[])
+        return {"stop_reason": answer.stop_reason, "review": empty, "problem": answer.detail, "plan": None}
+    return {} if answer.value.steps else {"questions": answer.value.questions}
+
+
+def overwriting(update: dict[str, Any]) -> dict[str, Any]:
+    """Return the update of a run's first planning: nothing of an earlier run is added to."""
+    added = ("evidence", "sources", "usage")
+    return {key: Overwrite(value) if key in added else value for key, value in update.items()}
+
+
+async def ask_planner(parts: Parts, state: TaskState, model: BaseChatModel) -> RoleAnswer[PlanDraft]:
     """Ask the planner for a plan that this run could carry out, or, in the first rounds, for questions."""
     limits = state["limits"]
     may_ask = len(state["answers"]) < MAX_ROUNDS
@@ -83,7 +120,7 @@ async def ask_planner(parts: Parts, state: TaskState) -> RoleAnswer[PlanDraft]:
     messages = request("planner", planner_brief(state, parts.registry), limits.max_request_chars)
     left = seconds_left(limits, state["evidence"], state["usage"])
     tokens = tokens_left(limits, state["usage"])
-    return await ask_role(parts, parts.models.planner, schema, messages, left, tokens)
+    return await ask_role(parts, model, schema, messages, left, tokens)
 
 
 def plain(value: Any) -> Any:

@@ -34,4 +34,8 @@ class RunContext(BaseModel):
         default="ask",
         description="Tools that write, execute or send: never (read), after a person's yes (ask), freely (all)",
     )
+    stream_plan: bool = Field(
+        default=False,
+        description="Start steps that only read while the plan is still being written; not where a person reviews it",
+    )
     limits: RunLimits = Field(default_factory=lambda: RunLimits(), description="What the run may spend")

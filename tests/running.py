@@ -54,7 +54,7 @@ def bench(
     *steps: Mapping[str, Any],
     work: Mapping[str, Sequence[Any]] | None = None,
     worker: ScriptedModel | None = None,
-    planner: Sequence[Any] | None = None,
+    planner: Sequence[Any] | ScriptedModel | None = None,
     reviewer: Sequence[Any] | None = None,
     writer: Any = None,
     tools: Sequence[BaseTool] = (),
@@ -64,7 +64,9 @@ def bench(
     build.setdefault("checkpointer", InMemorySaver())
     by_step = {key: list(answers) for key, answers in (work or {}).items()}
     roles = {
-        "planner": ScriptedModel(answers=list(planner) if planner is not None else [plan(*map(dict, steps))]),
+        "planner": planner
+        if isinstance(planner, ScriptedModel)
+        else ScriptedModel(answers=list(planner) if planner is not None else [plan(*map(dict, steps))]),
         "worker": worker or ScriptedModel(by_step=by_step),
         "reviewer": ScriptedModel(
             answers=list(reviewer or ()), always=None if reviewer is not None else review()

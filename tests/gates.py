@@ -1,0 +1,31 @@
+"""A tool whose bodies say that they have begun, and may be held until they are let go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langchain_core.tools import StructuredTool
+
+PATIENCE = 10
+
+
+class Gates:
+    """One event for each query: `began` is set by its body, `open` is what a held body waits for."""
+
+    def __init__(self, *names: str, held: tuple[str, ...] = ()) -> None:
+        self.began = {name: asyncio.Event() for name in names}
+        self.open = {name: asyncio.Event() for name in names}
+        self.held = held
+        self.runs: list[str] = []
+
+    def tool(self, name: str = "look", **metadata: Any) -> StructuredTool:
+        async def look(query: str) -> Any:
+            """Look something up."""
+            self.runs.append(query)
+            self.began[query].set()
+            if query in self.held:
+                await asyncio.wait_for(self.open[query].wait(), PATIENCE)
+            return [{"source_id": f"s-{query}", "text": f"text about {query}"}]
+
+        return StructuredTool.from_function(coroutine=look, name=name, metadata=metadata or None)
