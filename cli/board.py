@@ -168,6 +168,7 @@ class Board:
             if row.state in ("waiting", "skipped", "stopped"):
                 row.state, row.activity = "waiting", ""
                 row.allowed = 0 if step.get("tools") == [] else int(step.get("tool_budget") or 0)
+        self._look_for_the_end()
 
     @apply.register
     def _(self, event: StepReady) -> None:
@@ -211,7 +212,8 @@ class Board:
         self._look_for_the_end()
 
     def _look_for_the_end(self) -> None:
-        if self.finished == len(self.rows):
+        # While a plan is being written its steps may be at work (stream_plan): the last one so far is not the last.
+        if self.rows and self.finished == len(self.rows) and self.phase != "planning":
             self.phase = "reviewing"
 
     @apply.register

@@ -24,6 +24,7 @@ HELP_EN: dict[str, str] = {
     "help.json": "JSON on standard output: one event per line, the output last.",
     "help.json_one": "JSON on standard output.",
     "help.review_plan": "When a person approves the plan: never, first or always. --review-plan alone means first.",
+    "help.stream_plan": "Start steps that only read while the plan is still being written; not where you approve the plan.",
     "help.mode": "How to work: auto, plan, react or reflect.",
     "help.max_tool_calls": "Tool runs in the whole run.",
     "help.deadline": "Seconds for the whole run.",

@@ -24,6 +24,7 @@ HELP_ZH: dict[str, str] = {
     "help.json": "在标准输出打印 JSON：每行一个事件，最后一行是结果。",
     "help.json_one": "在标准输出打印 JSON。",
     "help.review_plan": "何时由人批准计划：never、first 或 always。只写 --review-plan 等于 first。",
+    "help.stream_plan": "计划还在书写时，就开始只读的步骤；需由人批准计划时不生效。",
     "help.mode": "工作方式：auto、plan、react 或 reflect。",
     "help.max_tool_calls": "整个运行的工具调用次数上限。",
     "help.deadline": "整个运行的秒数上限。",

@@ -1,6 +1,7 @@
 """A run's choices, from the options that set them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -21,7 +22,7 @@ _FIELDS = {
 
 
 def context_of(
-    choices: Mapping[str, str], limits: Mapping[str, float | None], *, can_ask: bool = True
+    choices: Mapping[str, Any], limits: Mapping[str, float | None], *, can_ask: bool = True
 ) -> RunContext:
     """Return the run's context.
 

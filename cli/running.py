@@ -36,6 +36,7 @@ def _run(
     thread: Annotated[str | None, typer.Option(metavar="ID", help="help.thread")] = None,
     as_json: AsJson = False,
     review_plan: Annotated[ReviewPlan, typer.Option(help="help.review_plan")] = "never",
+    stream_plan: Annotated[bool, typer.Option("--stream-plan", help="help.stream_plan")] = False,
     mode: Annotated[Mode, typer.Option(help="help.mode")] = "auto",
     autonomy: Annotated[Autonomy, typer.Option(help="help.autonomy")] = "ask",
     on_gaps: Annotated[OnGaps, typer.Option(help="help.on_gaps")] = "finish",
@@ -62,7 +63,13 @@ def _run(
         "--max-tokens": max_tokens,
         "--min-step-timeout": min_step_timeout,
     }
-    choices = {"review_plan": review_plan, "mode": mode, "autonomy": autonomy, "on_gaps": on_gaps}
+    choices: dict[str, Any] = {
+        "review_plan": review_plan,
+        "stream_plan": stream_plan,
+        "mode": mode,
+        "autonomy": autonomy,
+        "on_gaps": on_gaps,
+    }
     kit = kit_of(docs, root, workspace, web, mcp, tools)
     context = context_of(choices, limits, can_ask=screen.can_ask and not as_json)
     words = _standard_input() if objective == "-" else from_argument(objective)

@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from agents.conclusion import unconcluded
 from agents.ledger import StepLedger
 from agents.worker import Attempt
 from nodes.dataflow import Finished, step_key
@@ -117,14 +118,12 @@ class EarlyLane(Lane):
     async def _abandon(
         self, step_id: str, ledger: StepLedger, spent: Usage, started_at: datetime | None
     ) -> None:
-        now = self.flow.now()
-        step = self.flow.begun[step_id]
-        evidence = Evidence(
+        now, step = self.flow.now(), self.flow.begun[step_id]
+        base = Evidence(
             step_id=step_id,
             plan_version=len(self.flow.state["plans"]) + 1,
             attempt=self.flow.attempt(step_id),
             passed=False,
-            missing=step.success_criteria,
             error_type="cancelled",
             detail=DROPPED,
             tool_calls=ledger.used,
@@ -133,8 +132,10 @@ class EarlyLane(Lane):
             started_at=started_at or now,
             finished_at=now,
         )
+        evidence = unconcluded(base, step, ledger)
         usage = spent + Usage(tool_calls=ledger.used)
-        await self.flow.put(Finished(lane=self.lane_id, evidence=evidence, sources=[], usage=usage))
+        sources = [*ledger.sources.values()]
+        await self.flow.put(Finished(lane=self.lane_id, evidence=evidence, sources=sources, usage=usage))
         self.emit(finished(evidence))
 
     def held_usage(self) -> Usage:

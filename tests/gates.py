@@ -11,13 +11,23 @@ PATIENCE = 10
 
 
 class Gates:
-    """One event for each query: `began` is set by its body, `open` is what a held body waits for."""
+    """Events for each query, which is also the id of the step that asks it.
+
+    Attributes:
+        began: set by the tool's body; ended: by the step_finished event, where a test lets `follow` see it.
+        open: what a held body waits for.
+    """
 
     def __init__(self, *names: str, held: tuple[str, ...] = ()) -> None:
         self.began = {name: asyncio.Event() for name in names}
+        self.ended = {name: asyncio.Event() for name in names}
         self.open = {name: asyncio.Event() for name in names}
         self.held = held
         self.runs: list[str] = []
+
+    def follow(self, event: dict[str, Any]) -> None:
+        if event["type"] == "step_finished" and event["step_id"] in self.ended:
+            self.ended[event["step_id"]].set()
 
     def tool(self, name: str = "look", **metadata: Any) -> StructuredTool:
         async def look(query: str) -> Any:
