@@ -144,7 +144,8 @@ class StepReader:
     def _leave(self, found: list[Any]) -> None:
         closed = self._open.pop()
         if closed.role == "step":
-            found.append(self._decoded(closed.start))
+            step = self._decoded(closed.start)
+            found += [step] if step is not None else []
         elif closed.role == "questions":
             self.asks = self.asks or any(str(q).strip() for q in self._decoded(closed.start) or ())
         self._ended = self._ended or not self._open

@@ -11,12 +11,11 @@ from typing_extensions import override
 from agents.conclusion import unconcluded
 from agents.ledger import StepLedger
 from agents.worker import Attempt
-from nodes.dataflow import Finished, step_key
+from nodes.dataflow import Finished
 from nodes.early_flow import EarlyFlow
 from nodes.execute import Lane, finished
 from nodes.readiness import Grant
 from schemas.evidence import Evidence, Usage
-from schemas.plan import fingerprint
 
 DROPPED = "the plan no longer has this step"
 
@@ -84,12 +83,6 @@ class EarlyLane(Lane):
     async def _step(self, grant: Grant) -> None:
         await self.flow.note(grant)
         await super()._step(grant)
-
-    @override
-    def _key(self, grant: Grant) -> str:
-        # Another plan may have another step of this id: it must not go on with this one's work.
-        where = f"{self.checkpoint_id}\n{fingerprint([grant.step])}"
-        return step_key(where, grant.step.id, self.flow.attempt(grant.step.id))
 
     @override
     def _attempt(self, grant: Grant, ledger: StepLedger, exclusive: asyncio.Lock) -> Attempt:

@@ -149,7 +149,8 @@ class Lane:
     async def _step(self, grant: Grant) -> None:
         flow, parts = self.flow, self.parts
         limits = flow.state["limits"]
-        key, ledger = self._key(grant), self._ledger(grant)
+        key = step_key(self.checkpoint_id, grant.step.id, flow.attempt(grant.step.id))
+        ledger = self._ledger(grant)
         first = flow.ways[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
         async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
@@ -166,12 +167,10 @@ class Lane:
             await flow.put(item)
         self.emit(finished(outcome.evidence))
 
-    def _key(self, grant: Grant) -> str:
-        return step_key(self.checkpoint_id, grant.step.id, self.flow.attempt(grant.step.id))
-
     def _ledger(self, grant: Grant) -> StepLedger:
         """Return the attempt's ledger, with what an earlier life has recorded in it."""
-        flow, key = self.flow, self._key(grant)
+        flow = self.flow
+        key = step_key(self.checkpoint_id, grant.step.id, flow.attempt(grant.step.id))
         ledger = StepLedger(
             flow.store,
             (*flow.ledgers, key),

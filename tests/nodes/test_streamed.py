@@ -393,6 +393,7 @@ async def test_invariant_02_a_step_that_asks_a_person_is_handed_over_and_asks_ou
     out = await b.go_on(Command(resume="yes"))
     assert len(b.planner.asked) == 1
     assert out["status"] == "completed"
+    assert out["usage"].by_role["worker"]["ScriptedModel"].model_calls == len(b.worker.asked)
     assert out["usage"].tool_calls == 2  # a call that stops to ask does not count, as ever
 
 
@@ -531,3 +532,60 @@ async def test_a_run_that_is_stopped_while_the_planner_writes_goes_on_without_ru
         "c": (True, 2),
     }
     assert (out["status"], out["usage"].tool_calls) == ("completed", 3)
+
+
+async def test_a_step_of_another_content_after_a_stop_does_not_go_on_with_the_first_one_s_work() -> None:
+    gates, never = Gates("a", "a.2", held=("a",)), asyncio.Event()
+    first = written(step("a"), gates.began["a"], gates.ended["a"], never)
+    second = written(step("a", task="do it otherwise"))
+    work = {"a": [look(query="a")], "a.2": [look(query="a.2"), finding("a", "s-a.2")]}
+    b = bench_of(first, second, work=work, tools=[gates.tool(idempotent=True)])
+    running = asyncio.create_task(run(b, gates, on()))
+    await asyncio.wait_for(gates.began["a"].wait(), 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    out = await b.go_on(None)
+    assert gates.runs == ["a", "a.2"]
+    assert (of(out, "a").error_type, of(out, "a").tool_calls) == ("cancelled", 1)
+    assert (of(out, "a.2").passed, out["usage"].tool_calls, out["status"]) == (True, 2, "completed")
+
+
+async def test_invariant_05_what_an_earlier_life_has_reserved_is_not_given_to_others() -> None:
+    gates, never = Gates("a", "b", "b2", held=("a",)), asyncio.Event()
+    one = {"tool_budget": 2}
+    first = written(step("a", **one), gates.began["a"], never)
+    # The resumed planner has b alone: of three runs one may have been made by a, and another is still reserved for it.
+    second = written(step("b", **one), gates.open["b"].set)
+    work = {"a": [look(query="a")], "b": [look(query="b"), look("c2", query="b2"), finding("b", "s-b")]}
+    b = bench_of(first, second, work=work, tools=[gates.tool(idempotent=True)])
+    running = asyncio.create_task(run(b, gates, on(total_tool_budget=3)))
+    await asyncio.wait_for(gates.began["a"].wait(), 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    kinds = [e["type"] async for e in b.graph.astream(None, config(), stream_mode="custom")]
+    assert kinds.index("plan_ready") < kinds.index("step_started")  # not before it is known that a is gone
+    assert len(gates.runs) == (await b.values())["usage"].tool_calls == 3
+
+
+async def test_a_step_that_writes_waits_only_for_steps_that_were_at_work_when_it_became_ready() -> None:
+    gates, writes = Gates("a", "x", "r", held=("x", "r")), Gates("w")
+    gates.open["r"] = writes.began[
+        "w"
+    ]  # r ends only when w has begun: were r run before w, neither would end
+    reads: Any = {"tools": ["look"]}
+    steps = (step("a", **reads), step("x", **reads), step("r", "x", **reads), step("w", "a", tools=["put"]))
+    b = bench_of(
+        written(*steps, gates.ended["a"], gates.began["x"]),
+        work=works("a", "x", "r") | works("w", tool="put"),
+        tools=[gates.tool(), writes.tool("put", permission="write")],
+    )
+    task: Any = {"objective": "find it"}
+    async for event in b.graph.astream(task, config(), context=on(autonomy="all"), stream_mode="custom"):
+        gates.follow(event)
+        if event["type"] == "plan_ready":
+            gates.open["x"].set()
+    out = await b.values()
+    assert out["status"] == "completed"
+    assert of(out, "r").passed
