@@ -31,6 +31,7 @@ studio: $(STAMP)
 bench: $(STAMP)
 	$(PY) benchmarks/report.py
 	$(PY) benchmarks/prompt_cost.py
+	$(PY) benchmarks/streamed_planning.py
 	$(PY) benchmarks/honesty.py
 
 # The same figures of time and room, kept in benchmarks/RESULTS.md.

@@ -190,7 +190,7 @@ class PlanListener(BaseCallbackHandler):
     """Reads one model's answers while they are written, and tells an audience of them.
 
     Attributes:
-        heard: whether any piece of an answer has come.
+        heard: whether any answer has come, or a piece of one.
     """
 
     run_inline = True  # in the order of the pieces, in the caller's event loop
@@ -240,6 +240,10 @@ class PlanListener(BaseCallbackHandler):
         if not self._calls:
             self._tell(self._text, message.text)
 
+    def on_llm_end(self, response: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note that an answer has come."""
+        self.heard = True
+
     def _tell(self, reader: StepReader, piece: str) -> None:
         for raw in reader.feed(piece):
             self._audience.step_written(raw, asks=reader.asks)
@@ -254,6 +258,13 @@ def heard_by(listener: PlanListener) -> Generator[None]:
         yield
     finally:
         var_child_runnable_config.reset(token)
+
+
+def can_stream(model: BaseChatModel) -> bool:
+    """Return whether a model's client streams at all."""
+    own = type(model).__mro__
+    streams = any({"_stream", "_astream"} & vars(kind).keys() for kind in own[: own.index(BaseChatModel)])
+    return streams and model.disable_streaming is not True
 
 
 def reporting_usage(model: BaseChatModel) -> BaseChatModel:

@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 
 from agents.middleware.approval import Approvals
-from agents.streamed import PlanListener, heard_by, reporting_usage
+from agents.streamed import PlanListener, can_stream, heard_by, reporting_usage
 from agents.worker import WorkerParts
 from nodes.early_flow import EarlyFlow, KeptPlan, early_records
 from nodes.early_lane import EarlyLane
@@ -77,13 +77,15 @@ class EarlyWork:
             self.lane.news.set()
 
     async def ask(self, state: TaskState, ask: Ask) -> RoleAnswer[PlanDraft]:
-        """Ask the planner, and hear what it writes; one whose provider refuses to stream is asked in the ordinary way."""
+        """Ask the planner, and hear what it writes; one whose server does not stream is asked in the ordinary way."""
         model = self.parts.models.planner
+        if not can_stream(model):
+            return await ask(state, model)
         listener = PlanListener("Plan", self)
         with heard_by(listener):
             answer = await ask(state, reporting_usage(model))
         self.flow.may_start = False
-        if answer.value is None and answer.error_type == "model" and not listener.heard:
+        if answer.value is None and answer.error_type in ("model", "schema") and not listener.heard:
             again = await ask(state, model)
             answer = replace(again, usage=answer.usage + again.usage)
         return answer

@@ -29,11 +29,12 @@ def test_language_and_debug_are_known_before_anything_is_parsed() -> None:
 
 def test_limits_reach_the_context_and_only_those_given() -> None:
     context = context_of(
-        {"review_plan": "first", "mode": "react"},
+        {"review_plan": "first", "mode": "react", "stream_plan": True},
         {"--max-tool-calls": 3, "--deadline": 1.5, "--max-replans": None},
     )
     assert context.review_plan == "first"
     assert context.mode == "react"
+    assert context.stream_plan
     assert context.limits.total_tool_budget == 3
     assert context.limits.deadline_seconds == 1.5
     assert context.limits.model_fields_set == {"total_tool_budget", "deadline_seconds"}

@@ -73,6 +73,24 @@ def test_what_a_step_did_last_is_its_activity_and_a_failure_its_reason(board: Bo
     assert board.rows["a"].activity == "criteria_unmet: why"
 
 
+def test_steps_that_end_while_the_plan_is_being_written_are_not_the_last() -> None:
+    board = Board()
+    board.apply(RunStarted(objective="o"))
+    board.apply(StepStarted(step_id="a", task="t", grant=2, timeout_seconds=90, at=NOW))
+    board.apply(finished("a"))
+    assert board.phase == "planning"
+    board.apply(planned(step("a"), step("b", "a")))
+    assert (board.phase, board.rows["a"].state, board.rows["b"].state) == ("working", "passed", "waiting")
+
+
+def test_a_plan_whose_steps_have_all_ended_while_it_was_written_is_being_reviewed() -> None:
+    board = Board()
+    board.apply(RunStarted(objective="o"))
+    board.apply(finished("a"))
+    board.apply(planned(step("a")))
+    assert board.phase == "reviewing"
+
+
 def test_a_new_version_keeps_what_ran_and_lets_a_skipped_step_wait_again(board: Board) -> None:
     board.apply(finished("a", passed=False))
     board.apply(StepSkipped(step_id="b", because="a"))

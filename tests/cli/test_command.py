@@ -323,3 +323,13 @@ def test_tools_and_graph(here: Here) -> None:
     code, out, _ = here("graph")
     assert code == 0
     assert "schedule -.-> execute" in out.replace("&nbsp;", " ") or "schedule -.->" in out
+
+
+def test_stream_plan_reaches_the_planner_and_a_server_that_does_not_stream_is_asked_for_the_whole(
+    here: Here, endpoint: Endpoint
+) -> None:
+    code, out, _ = here("run", "x", "--thread", "t", "--stream-plan", **endpoint.environment)
+    assert code == 0, out
+    asked = [brief["role"] for brief in endpoint.requests]
+    assert asked.count("planner") > 1  # first as a stream
+    assert endpoint.steps_asked() == ["a", "b"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from random import Random
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import Field
 
@@ -22,6 +23,8 @@ from tests.hostile.tools import ORDER
 from tests.hostile.world import World, task_here
 
 HANGS = 0.02
+BREAKS = 0.0005
+PIECE = 40
 ROOM_TO_RE_ASK = 6_000
 
 
@@ -64,6 +67,39 @@ class HostileModel(BaseChatModel):
             raise
         generations = [] if answer is None else [ChatGeneration(message=answer)]
         return ChatResult(generations=generations)
+
+    async def _astream(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """Give the same answer in pieces, over some time; now and then it breaks off, or just ends."""
+        generations = (await self._agenerate(messages)).generations
+        for number, piece in enumerate(pieces_of(generations[0].message if generations else None)):
+            rng = self.world.roll("stream", str(number))
+            await asyncio.sleep(rng.choice((0, 0, 0.01, 0.3)))
+            if rng.random() < BREAKS:
+                self.world.raised[str(opening(messages, self.world).get("role", self.role)), ""] += 1
+                raise ConnectionError("the stream broke")
+            yield ChatGenerationChunk(message=piece)
+
+
+def pieces_of(answer: BaseMessage | None) -> Iterator[AIMessageChunk]:
+    """Yield a message as a server streams it: its text, then the arguments of its calls, some characters at a time."""
+    if not isinstance(answer, AIMessage):
+        return
+    if not isinstance(answer.content, str):
+        yield AIMessageChunk(content=answer.content)
+    for at in range(0, len(answer.text) if isinstance(answer.content, str) else 0, PIECE):
+        yield AIMessageChunk(answer.text[at : at + PIECE])
+    for index, given in enumerate([*answer.tool_calls, *answer.invalid_tool_calls]):
+        args = (
+            given["args"] if isinstance(given["args"], str) else json.dumps(given["args"], ensure_ascii=False)
+        )
+        for at in range(0, max(1, len(args)), PIECE):
+            name, call_id = (given["name"], given["id"]) if at == 0 else (None, None)
+            part = tool_call_chunk(name=name, args=args[at : at + PIECE], id=call_id, index=index)
+            yield AIMessageChunk("", tool_call_chunks=[part])
+    last = {"additional_kwargs": answer.additional_kwargs, "response_metadata": answer.response_metadata}
+    yield AIMessageChunk("", usage_metadata=answer.usage_metadata, **last)
 
 
 def models(world: World) -> Models:

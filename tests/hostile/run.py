@@ -141,6 +141,15 @@ def run_seed(seed: int) -> Run:
     return _on_virtual_time(prepared(seed), InMemorySaver())
 
 
+def run_streamed(seed: int) -> Run:
+    """Carry out one run on virtual time whose steps may start while the planner writes."""
+    run = prepared(seed)
+    limits = run.context.limits.model_copy(update={"max_tokens": None})
+    choices = {"stream_plan": True, "review_plan": "never", "mode": "plan", "limits": limits}
+    run.context = run.context.model_copy(update=choices)
+    return _on_virtual_time(run, InMemorySaver())
+
+
 def run_alone(seed: int) -> Run:
     """Carry out one run on virtual time that is kept nowhere: nobody can be asked, and nothing resumed."""
     run = prepared(seed)

@@ -320,6 +320,17 @@ async def test_a_planner_that_cannot_stream_is_asked_in_the_ordinary_way() -> No
     assert (await plain.run(ctx=on()))["status"] == "completed"
 
 
+async def test_a_planner_that_cannot_stream_is_not_asked_more_often_for_it() -> None:
+    errors = [Refused("no"), Refused("no")]
+    b = bench(planner=ScriptedModel(answers=errors), work={}, tools=[])
+    assert (await b.run(ctx=on()))["stop_reason"] == "model_unavailable"
+    assert len(b.planner.asked) == 1
+    wrong = [AIMessage("no plan")] * 3
+    b = bench_of(*wrong, work={}, tools=[])
+    assert (await b.run(ctx=on()))["stop_reason"] == "plan_invalid"
+    assert len(b.planner.asked) == 3
+
+
 class Refused(Exception):
     """What a client raises for status 400."""
 

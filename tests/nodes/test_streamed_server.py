@@ -44,7 +44,7 @@ class Server:
         self.requests.append(body)
         if self.refuses and body.get(self.refuses):
             return send(handler, 400, {"error": {"message": f"{self.refuses} is not supported here"}})
-        if not body.get("stream"):
+        if not body.get("stream") or self.refuses == "silently":
             return send(handler, 200, self.whole(body))
         handler.send_response(200)
         handler.send_header("content-type", "text/event-stream")
@@ -158,4 +158,10 @@ async def test_a_server_that_refuses_to_stream_is_asked_for_the_whole_plan() -> 
 
 async def test_a_server_that_does_not_know_how_to_report_usage_is_asked_for_the_whole_plan() -> None:
     out, _ = await run(Server(refuses="stream_options"))
+    assert out["status"] == "completed"
+
+
+async def test_a_server_that_answers_whole_though_asked_to_stream_is_asked_for_the_whole_plan() -> None:
+    out, kinds = await run(Server(refuses="silently"))
+    assert kinds.index("plan_ready") < kinds.index("step_started a")
     assert out["status"] == "completed"
