@@ -20,7 +20,7 @@ from nodes.matching import same_work
 from nodes.readiness import Grant, next_wave, remaining_seconds, tool_runs_left
 from schemas.errors import PlanInvalid
 from schemas.events import PlanReady
-from schemas.evidence import Usage
+from schemas.evidence import Evidence, Usage
 from schemas.plan import Plan, PlanDraft, Step, parse_draft, raw_steps
 from schemas.plan_repair import parsed_with_repairs
 from tools.registry import ToolRegistry
@@ -198,8 +198,17 @@ class EarlyFlow(Flow):
     @override
     async def put(self, item: Finished) -> None:
         """Keep a finished step, with what it was."""
+        step = self.begun[item.evidence.step_id]
         fields = {name: getattr(item, name) for name in Finished.model_fields}
-        await super().put(EarlyFinished(**fields, step=self.begun[item.evidence.step_id]))
+        fields["evidence"] = self._placed(item.evidence, step)
+        await super().put(EarlyFinished(**fields, step=step))
+
+    def _placed(self, record: Evidence, step: Step) -> Evidence:
+        """Return a record under the valid plan's version, if that has the step: what failed there has failed."""
+        whole = self.whole
+        if whole is None or not any(s.id == step.id and same_work(s, step) for s in whole.steps):
+            return record
+        return record.model_copy(update={"plan_version": whole.version})
 
     @override
     async def load(self) -> None:
@@ -211,7 +220,8 @@ class EarlyFlow(Flow):
         self.finished = [*done]
         self.resume()
         ended = {(item.evidence.step_id, item.evidence.attempt) for item in done}
-        self.begun = {kept.step.id: kept.step for kept in begun}
+        for kept in begun:
+            self._begin(kept.step, {**self.ran, **{other.step.id: other.step for other in begun}})
         self.interrupted = {k.step.id: k for k in begun if (k.step.id, k.attempt) not in ended}
 
     async def kept_plan(self) -> KeptPlan | None:
@@ -227,6 +237,13 @@ class EarlyFlow(Flow):
         """Go on with the plan itself, now that it is valid."""
         self.whole, self.may_start = plan, True
         self.written = {step.id: step for step in plan.steps}
+        # What is left of others has been recorded; what had only waited for its place has nothing to be resumed.
+        self.interrupted = {i: kept for i, kept in self.interrupted.items() if i in self.written}
+        placed = [
+            (item, self._placed(item.evidence, self.begun[item.evidence.step_id])) for item in self.finished
+        ]
+        self.finished = [item.model_copy(update={"evidence": record}) for item, record in placed]
+        self._count()
 
 
 def needs_of(step: Mapping[str, Any]) -> list[str]:

@@ -600,3 +600,41 @@ async def test_a_step_that_writes_waits_only_for_steps_that_were_at_work_when_it
     out = await b.values()
     assert out["status"] == "completed"
     assert of(out, "r").passed
+
+
+async def test_a_step_that_has_failed_does_not_run_again_because_the_plan_has_dropped_another_one() -> None:
+    gates = Gates("a", "x", "b")
+    wrong = written(step("a"), step("x"), gates.ended["a"], gates.ended["x"], step("c", "ghost"))
+    failed = {"a": [look(query="a"), finding("a", "s-a", met=False)]}
+    work = failed | works("x", "b")
+    b = bench_of(wrong, written(step("a"), step("b")), work=work, tools=[gates.tool()])
+    out = await run(b, gates, on(max_replans=0))
+    assert sorted(gates.runs) == ["a", "b", "x"]
+    found = {e.step_id: (e.passed, e.attempt, e.plan_version) for e in out["evidence"]}
+    assert found == {"a": (False, 1, 2), "x": (True, 1, 1), "b": (True, 1, 2)}
+    assert out["status"] == "partial"
+
+
+async def test_a_step_behind_one_of_an_earlier_round_survives_a_stop() -> None:
+    gates, never = Gates("a", "b", "c"), asyncio.Event()
+    wrong = written(step("a"), gates.ended["a"], step("x", "ghost"))
+    ask = Stream(['{"questions": ["Which one?"], "steps": []}'])
+    stopped = written(step("a"), step("b", "a"), gates.ended["b"], never)
+    last = written(step("c"))
+    b = bench_of(wrong, ask, stopped, last, work=works("a", "b", "c"), tools=[gates.tool()])
+    await run(b, gates, on())
+
+    async def answered() -> None:
+        given: Any = Command(resume={"answers": {"1": "the first"}})
+        async for event in b.graph.astream(given, config(), stream_mode="custom"):
+            gates.follow(event)
+
+    running = asyncio.create_task(answered())
+    await asyncio.wait_for(gates.ended["b"].wait(), 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    out = await b.go_on(None)
+    assert (out["status"], gates.runs) == ("completed", ["a", "b", "c"])
+    assert out["usage"].tool_calls == 3
+    assert {e.step_id for e in out["evidence"] if e.passed} == {"a", "b", "c"}
