@@ -15,7 +15,7 @@ _NUMBER = re.compile(
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _QUOTES = re.compile(r"“([^“”]{4,2000})”|「([^「」]{4,2000})」|\"([^\"\n]{4,2000})\"|『([^『』]{4,2000})』")
 MARKS = re.compile(
-    r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、]\s|^[ \t]*#+ ", re.MULTILINE
+    r"[\[【]\d+(?:\s*[,，]\s*\d+)*[\]】]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、](?:\s|$)|^[ \t]*#+ ", re.MULTILINE
 )
 # A quotation is one piece, however many sentences it has, and ends one if it ends with a full stop; a citation belongs
 # to the sentence before it, but on a line of its own to what follows.

@@ -5,17 +5,19 @@ have. Each must stand in a source that speaks of what the sentence is about:
 
 1. a quote word for word;
 2. a figure in a passage that names no other thing instead, that means money if the sentence does, and that is of the
-   same topic (agents/topic.py);
+   same topic (agents/topic.py); or it follows from other figures of the sentence that stand so (agents/derived.py);
 3. a name (agents/naming.py) in a passage that names no other thing instead.
 
 Judgements ("the better choice") state nothing that a source could have, and are left to the reader.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from agents.claims import MARKS, figures, letters, number_key, quotes
+from agents.derived import is_derived
 from agents.entities import Entities
 from agents.naming import names_stated, parts_of
 from agents.passages import Passage, Passages, amounts, plain, speaks_of_money, words_in
@@ -31,10 +33,23 @@ MAX_QUOTE_SHOWN = 60
 
 @dataclass(frozen=True)
 class Held:
-    """What a sentence states, and what of it nothing bears out."""
+    """What a sentence states, and what of it nothing bears out; `figures` are the doubted ones that are figures."""
 
     stated: list[str] = field(default_factory=list[str])
     doubted: list[str] = field(default_factory=list[str])
+    figures: list[str] = field(default_factory=list[str])
+
+
+_Stands = Callable[[Sequence[Passages]], bool]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """One thing that a sentence states, and the test of whether sources bear it out."""
+
+    text: str
+    stands_in: _Stands
+    is_figure: bool = False
 
 
 class Grounds:
@@ -62,25 +77,65 @@ class Grounds:
             related: whether a figure must stand in a passage of the same topic.
         """
         sources = self.sources if cited is None else list(cited)
+        claims = self._claims(sentence, sources, names_count=bool(cited), related=related)
+        doubted = _not_derived([c for c in claims if not c.stands_in(sources)], claims, sentence)
+        return Held(
+            [claim.text for claim in claims],
+            [claim.text for claim in doubted],
+            [claim.text for claim in doubted if claim.is_figure],
+        )
+
+    def supporters(self, sentence: str, first: Sequence[Passages] = ()) -> list[Passages]:
+        """Return the sources, as few as may be, that bear out all that a sentence states; none if it states nothing.
+
+        Args:
+            sentence: one piece of `claims.sentences`; its own citations do not count.
+            first: sources to be preferred.
+        """
+        claims = self._claims(sentence, self.sources, names_count=False, related=True)
+        open_ = claims
+        found: list[Passages] = []
+        early = {id(source) for source in first}
+        for source in sorted(self.sources, key=lambda s: id(s) not in early) if open_ else ():
+            left = [claim for claim in open_ if not claim.stands_in([source])]
+            if len(left) < len(open_):
+                found.append(source)
+                open_ = left
+            if not open_:
+                break
+        return [] if _not_derived(open_, claims, sentence) else found
+
+    def _claims(
+        self, sentence: str, sources: Sequence[Passages], *, names_count: bool, related: bool
+    ) -> list["_Claim"]:
         said = _own_words(sentence, sources)
         about = self.entities.named_in(said)
-        own = [s for s in sources if not about or about & self.entities.named_in(s.whole)]
-        stated = [(f"“{q[:MAX_QUOTE_SHOWN]}”", _quoted(q, own)) for q in quotes(sentence)]
+        claims = [
+            _Claim(f"“{q[:MAX_QUOTE_SHOWN]}”", self._of(about, partial(_quoted, q))) for q in quotes(sentence)
+        ]
         topic = Topic.of(said, about, self._asked_words) if related else None
         for figure in figures(said):
             if number_key(figure) not in self._asked:
-                stated.append((figure, self._figure_stands(figure, said, about, own, topic)))
-        if (about or cited) and not sentence.lstrip().startswith("#"):
-            names = [
-                n
-                for n in names_stated(_LABEL.sub("", said), self._question)
-                if not self.entities.named_in(n) & about
+                stands = partial(self._figure_stands, figure, said, about, topic)
+                claims.append(_Claim(figure, self._of(about, stands), is_figure=True))
+        if (about or names_count) and not sentence.lstrip().startswith("#"):
+            claims += [
+                _Claim(name, self._of(about, partial(self._name_stands, name, about)))
+                for name in names_stated(_LABEL.sub("", said), self._question)
+                if not self.entities.named_in(name) & about
             ]
-            stated += [(name, self._name_stands(name, about, own)) for name in names]
-        return Held([s for s, _ in stated], [s for s, stands in stated if not stands])
+        return claims
+
+    def _of(self, about: frozenset[str], stands: "_Stands") -> "_Stands":
+        """Return a test that asks only sources which speak of one of these things."""
+
+        def in_own(sources: Sequence[Passages]) -> bool:
+            return stands([s for s in sources if not about or about & self.entities.named_in(s.whole)])
+
+        return in_own
 
     def _figure_stands(
-        self, figure: str, said: str, about: frozenset[str], own: Sequence[Passages], topic: Topic | None
+        self, figure: str, said: str, about: frozenset[str], topic: Topic | None, own: Sequence[Passages]
     ) -> bool:
         key = number_key(figure)
         found = (p for source in own for p in source.with_figure(key) if self._is_of(p, about))
@@ -94,6 +149,13 @@ class Grounds:
         """Return whether a passage is not about another thing: one that names only others speaks of those."""
         named = self.entities.named_in(passage.text) if about else frozenset[str]()
         return not named or bool(named & about)
+
+
+def _not_derived(open_: Sequence[_Claim], claims: Sequence[_Claim], sentence: str) -> list[_Claim]:
+    """Return the claims that no source has, without figures that the sentence computes from those that one has."""
+    standing = [claim.text for claim in claims if claim.is_figure and claim not in open_]
+    said = plain(sentence)
+    return [c for c in open_ if not (c.is_figure and is_derived(c.text, standing, said))]
 
 
 def _own_words(sentence: str, sources: Sequence[Passages]) -> str:

@@ -5,7 +5,8 @@ A step passes when
 2. it has support: it cites a source that its own tools returned or that its dependencies carry; or its tools were
    called with success and returned nothing ("looked, and there is none": then code writes what that establishes); or
    it has no tools, and reasons. If a step with tools states figures, quotes or names, one of them at least stands in a
-   text behind it that speaks of the same thing (agents/grounding.py),
+   text behind it that speaks of the same thing (agents/grounding.py); sources that bear out what the cited ones do
+   not are added to these,
 3. every machine check and verifier is true (run by the caller, see agents/checks.py).
 """
 
@@ -71,6 +72,9 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
     dropped = list(dict.fromkeys(i for i in finding.source_ids if i not in known))
     if not cited and not support.own and not _uses_tools(step):
         cited = list(dict.fromkeys(support.carried))
+    read = _Read(step, finding, support) if _uses_tools(step) else None
+    if cited and read is not None:
+        cited = read.with_supporters(cited)
     reasoning = not cited and not _uses_tools(step)
     looked = not support.own and support.successful_calls > 0
     unmet = [c for c in criteria if not c.met]
@@ -79,7 +83,7 @@ def judge(step: Step, finding: Finding, support: Support) -> Verdict:
     if not cited and not reasoning and not (looked and not dropped):
         error_type = "unsupported_claim"
         notes.insert(0, _no_support(support))
-    elif _uses_tools(step) and (invented := _invented(step, finding, support)):
+    elif read is not None and (invented := read.invented()):
         error_type = "unsupported_claim"
         notes.insert(0, f"stated, and in no text behind this step: {', '.join(invented)[:300]}")
     elif unmet:
@@ -102,15 +106,31 @@ def _uses_tools(step: Step) -> bool:
     return step.tools != [] and step.tool_budget > 0
 
 
-def _invented(step: Step, finding: Finding, support: Support) -> list[str]:
-    """Return what a finding states if nothing of it stands in the texts behind the step, else nothing."""
-    read = [Passages(text) for text in support.texts]
-    asked = "\n".join((step.task, *step.success_criteria))
-    grounds = Grounds(read, Entities(read, support.groups), asked)
-    # Other words than the source's are no reason to refuse a step; the answer's are looked at more closely.
-    found = [grounds.held(sentence, read, related=False) for sentence in sentences(finding.summary)]
-    doubted = [claim for held in found for claim in held.doubted]
-    return doubted if doubted and len(doubted) == sum(len(held.stated) for held in found) else []
+class _Read:
+    """A finding's sentences, held against the texts behind the step."""
+
+    def __init__(self, step: Step, finding: Finding, support: Support) -> None:
+        self._texts = [Passages(text) for text in support.texts]
+        asked = "\n".join((step.task, *step.success_criteria))
+        self._grounds = Grounds(self._texts, Entities(self._texts, support.groups), asked)
+        self._sentences = sentences(finding.summary)
+
+    def invented(self) -> list[str]:
+        """Return what the finding states if nothing of it stands in the texts, else nothing."""
+        # Other words than the source's are no reason to refuse a step; the answer's are looked at more closely.
+        found = [self._grounds.held(sentence, self._texts, related=False) for sentence in self._sentences]
+        doubted = [claim for held in found for claim in held.doubted]
+        return doubted if doubted and len(doubted) == sum(len(held.stated) for held in found) else []
+
+    def with_supporters(self, cited: Sequence[str]) -> list[str]:
+        """Return the cited ids, and those of sources that bear out what the cited ones do not: a worker forgets some."""
+        ids = list(cited)
+        for sentence in self._sentences:
+            own = [text for text in self._texts if text.source.id in ids]
+            if self._grounds.held(sentence, own).doubted:
+                ids += [text.source.id for text in self._grounds.supporters(sentence, own)]
+            ids = list(dict.fromkeys(filter(None, ids)))
+        return ids
 
 
 def _no_support(support: Support) -> str:

@@ -26,11 +26,12 @@ _OF_NUMBERS = frozenset("0123456789.,")
 
 @dataclass(frozen=True)
 class SourceText:
-    """What a source says: its title, its locator, its full text."""
+    """What a source says: its title, its locator, its full text; `id` where it may be cited."""
 
     title: str
     locator: str
     text: str
+    id: str = ""
 
 
 def plain(text: str) -> str:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from agents.passages import Passage, speaks_of_money, words_in
 
 MIN_SHARED = 2
+_CLAUSES = re.compile(
+    r"[,;:()](?=\s)|[，；：（）、]|\s\(|\b(?:and|while|with|but|whereas|although)\b|[和与而但]"
+)
 
 
 @dataclass(frozen=True)
@@ -15,31 +18,38 @@ class Topic:
     Attributes:
         said: the sentence, its numbers in digits.
         words: of the sentence, without the names of things.
-        wanted: one of these a passage must have: what sentence and question share; where a sentence tells it in
-            other words than the question, any word of the two.
+        asked: words of the question.
     """
 
     said: str
     words: frozenset[str]
-    wanted: frozenset[str]
+    asked: frozenset[str]
 
     @classmethod
     def of(cls, said: str, about: frozenset[str], asked: frozenset[str]) -> "Topic":
         """Return the topic of a sentence about some things; `asked` are the words of the question."""
-        words = words_in(said) - words_in(" ".join(about))
-        return cls(said, words, words & asked or words | asked)
+        return cls(said, words_in(said) - words_in(" ".join(about)), asked)
 
     def is_met(self, passage: Passage, figure: str) -> bool:
         """Return whether a passage with a figure of the sentence is of the same topic.
 
-        It shares what is wanted, and the word after the figure or two words of the sentence. A passage without words,
-        as a calculation's, may be of anything.
+        It has a word that the figure's clause and the question share, or, where a clause tells it in other words, any
+        word of the two; and the word after the figure, or two words of the sentence. A passage without words, as a
+        calculation's, may be of anything.
         """
-        if not passage.words or not self.wanted:
+        wanted = self._wanted(figure)
+        if not passage.words or not wanted:
             return True
-        if not self.wanted & passage.words:
+        if not wanted & passage.words:
             return False
         return len(self.words & passage.words) >= MIN_SHARED or self._has_unit(passage, figure)
+
+    def _wanted(self, figure: str) -> frozenset[str]:
+        """Return words of which a passage must have one: "costs 49 EUR and has 4.5 stars" is of two topics."""
+        number = re.compile(rf"(?<![\d.,]){re.escape(figure)}(?![\d])")
+        clauses = [clause for clause in _CLAUSES.split(self.said) if number.search(clause)]
+        words = words_in(" ".join(clauses)) & self.words if clauses else self.words
+        return words & self.asked or words | self.asked
 
     def _has_unit(self, passage: Passage, figure: str) -> bool:
         latin, han = r"([^\W\d_\u3400-\u9fff]{2,})", r"([\u3400-\u9fff])"

@@ -92,6 +92,7 @@ class Attempt:
         self.deadline = self.parts.clock() + self.seconds
         self.work = StepAtWork(
             ledger=self.ledger,
+            task=self.step.task,
             exclusive=self.exclusive,
             emit=self.emit,
             clock=self.parts.clock,
@@ -212,7 +213,9 @@ class Attempt:
     async def _texts(self) -> list[SourceText]:
         """Return the full texts of all sources that the step may cite."""
         return [
-            SourceText(source.title, source.locator, f"{source.excerpt}\n{await self._text(source)}")
+            SourceText(
+                source.title, source.locator, f"{source.excerpt}\n{await self._text(source)}", source.id
+            )
             for source in self._known_sources().values()
         ]
 

@@ -38,6 +38,8 @@ _SENTENCE = re.compile(
 )
 # What code says of a refused step, where a writer repeats it: the claim is quoted there as one that nothing bears out.
 _REFUSED = re.compile(r"[(（]unsupported_claim: [^;；\n]*")
+_LEFT_OUT = re.compile("figures left out|略去的数字")
+_GAP = "[…]"
 _MARK = re.compile(r" ⚠ ?[(（][^\n]*$")
 # The name of a step in front of what it found.
 _STEP = re.compile(r"^\s*(?:[-*] )?\*\*[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\*\*[:：]")
@@ -86,9 +88,17 @@ class Statement:
         return _QUOTE.sub(lambda m: " " if _letters(m[1]) in sources else m[0], said)
 
     def marks(self, *values: str) -> bool:
-        """Return whether the mark is about a value, in any of its forms: it names it, or a quotation that holds it."""
+        """Return whether the mark is about a value, in any of its forms: it names it, or a quotation that holds it.
+
+        Or it says that a figure was left out, where a gap stands instead of this value.
+        """
         named = f"{self.mark} {self._marked_quotes()}".casefold()
-        return bool(self.mark) and any(value.casefold() in named for value in values)
+        left_out = _LEFT_OUT.search(self.mark) and _GAP in self.text
+        return bool(self.mark) and any(
+            value.casefold() in named
+            or (left_out and _FIGURE.search(value) and value.casefold() not in self.text.casefold())
+            for value in values
+        )
 
     def _marked_quotes(self) -> str:
         named = [quote.rstrip("…") for quote in _QUOTE.findall(self.mark)]

@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from agents.brief import brief_text
+from agents.outline import outline
 from agents.prompts import prompt
 from nodes.readiness import tool_budget_left
 from nodes.verdict import all_steps, open_failures
@@ -28,11 +29,11 @@ def request(role: str, brief: dict[str, Any], max_chars: int) -> list[AnyMessage
 
 def planner_brief(state: TaskState, registry: ToolRegistry) -> dict[str, Any]:
     """Return the planner's view: objective, tools, catalogue, limits, and a person's remarks on the last plan."""
-    limits = state["limits"]
+    limits, catalogue = state["limits"], registry.catalogue()
     brief: dict[str, Any] = {
         "objective": state["objective"],
         "tools": registry.describe(state["choices"].autonomy),
-        "catalogue": registry.catalogue(),
+        "catalogue": catalogue,
         "limits": {"max_steps": limits.max_plan_steps, "tool_budget": limits.total_tool_budget},
         "feedback": state["feedback"],
     }
@@ -47,6 +48,8 @@ def planner_brief(state: TaskState, registry: ToolRegistry) -> dict[str, Any]:
             "goal": previous.goal,
             "steps": [s.model_dump(mode="json") for s in previous.steps],
         }
+    elif division := outline(state["objective"], catalogue, limits.max_plan_steps):
+        brief["outline"] = division
     return brief
 
 

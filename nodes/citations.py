@@ -27,6 +27,8 @@ _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]+`)", re.DOTALL)
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _NO_MARKS = str.maketrans("", "", _OPEN + _CLOSE)
 _MARKED = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_NUMBER = re.compile(r"\[(\d{1,9})\]")
+_NUMBER_IN_CODE = re.compile(r"(?<![\w.)\]])\[(\d{1,9})\]")
 _NO_BRACKETS = str.maketrans("[]【】［］〔〕", "()" * 4)
 MAX_ROUNDS = 5
 MAX_DROPPED_NAMED = 50
@@ -81,6 +83,31 @@ class Checked:
     text: str
     sources: list[Source] = field(default_factory=list[Source])
     dropped: list[str] = field(default_factory=list[str])
+
+    def number(self, source: Source) -> int:
+        """Return the number by which a source is cited; one that is not cited yet gets the next."""
+        ids = [cited.id for cited in self.sources]
+        if source.id not in ids:
+            self.sources.append(source)
+            ids.append(source.id)
+        return ids.index(source.id) + 1
+
+
+def renumber(checked: Checked, pieces: Sequence[str]) -> list[str]:
+    """Return the pieces of a text with its citations numbered anew, in order of first use; drop sources without any."""
+    cited: dict[int, int] = {}
+
+    def replaced(match: re.Match[str]) -> str:
+        number = int(match[1])
+        if not 0 < number <= len(checked.sources):
+            return match[0]
+        return f"[{cited.setdefault(number, len(cited) + 1)}]"
+
+    parts = _CODE.split(_CLOSE.join(pieces))
+    parts[::2] = [_NUMBER.sub(replaced, part) for part in parts[::2]]
+    parts[1::2] = [_NUMBER_IN_CODE.sub(replaced, part) for part in parts[1::2]]
+    checked.sources = [checked.sources[number - 1] for number in cited]
+    return "".join(parts).split(_CLOSE)
 
 
 def check_citations(text: str, known: Sequence[Source]) -> Checked:

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.candidates import prose
@@ -12,7 +12,7 @@ from agents.failures import one_line
 from agents.structured import UNREADABLE, Spent, answered, raise_refusal
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
 from nodes.citations import TEXTS, Checked, check_citations, plain_answer
-from nodes.flags import Asked, flag_claims
+from nodes.flags import Asked, Flagged, flag_claims
 from nodes.parts import Parts
 from nodes.readiness import seconds_left, tokens_left
 from nodes.roles import REVIEW_SCHEMA, ask_role
@@ -22,7 +22,6 @@ from schemas.state import StopReason, TaskState
 MIN_SECONDS = 30.0
 WRITE_SECONDS = 120.0
 MAX_REVISIONS = 2
-MARK = "⚠"
 MAX_DOUBTED = 10
 REWRITE = (
     "Write the answer again. Leave out, or replace by what the excerpts say, what is named in brackets behind ⚠ "
@@ -46,11 +45,20 @@ class Material:
 
 @dataclass
 class Draft:
-    """One version of the answer; `faults` are its unknown citations and unsupported claims."""
+    """One version of the answer: as it was written, its citations checked, its claims held against their sources."""
 
     raw: str
     checked: Checked
-    faults: frozenset[str]
+    flagged: Flagged
+
+    @property
+    def faults(self) -> frozenset[str]:
+        """Its unknown citations and unsupported claims."""
+        return frozenset([*self.checked.dropped, *self.flagged.wrong])
+
+    def settled(self) -> Checked:
+        """Return the answer as its reader gets it."""
+        return replace(self.checked, text=self.flagged.settled())
 
 
 async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[Checked, Usage]:
@@ -62,12 +70,12 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     material = Material(known, texts, language, asked)
     raw, usage, by_writer = await first_text(parts, state, known, language, reason)
     draft = examined(raw, material)
-    if by_writer and doubts(draft) > 0 and may_be_rewritten(parts, state, usage):
+    if by_writer and draft.flagged.doubted and may_be_rewritten(parts, state, usage):
         left = seconds_left(state["limits"], state["evidence"], state["usage"] + usage)
         draft, spent = await without_doubts(parts, state, draft, material, left)
         usage += spent
     if state["choices"].mode != "reflect" or not usable(state):
-        return draft.checked, usage
+        return draft.settled(), usage
     for _ in range(MAX_REVISIONS):
         if not may_go_on(state, usage):
             break
@@ -82,12 +90,7 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
         # A revision may not add a claim without a source, and a writer that fails takes nothing away.
         if says_anything(raw, known) and revised.faults <= draft.faults:
             draft = revised
-    return draft.checked, usage
-
-
-def doubts(draft: Draft) -> int:
-    """Return how many sentences of the answer code has marked: each states what no cited text holds."""
-    return draft.checked.text.count(MARK) - draft.raw.count(MARK)
+    return draft.settled(), usage
 
 
 def may_be_rewritten(parts: Parts, state: TaskState, spent: Usage) -> bool:
@@ -102,13 +105,15 @@ async def without_doubts(
     parts: Parts, state: TaskState, draft: Draft, material: Material, seconds: float
 ) -> tuple[Draft, Usage]:
     """Ask the writer once, within the seconds, for the answer without what no source holds; keep the better of the two."""
-    lines = [line.strip() for line in draft.checked.text.splitlines() if MARK in line]
+    lines = [draft.flagged.marked(piece).strip() for piece in draft.flagged.pieces if piece.wrong]
     remarks = [REWRITE, *lines[:MAX_DOUBTED]]
     brief = writer_brief(state, material.known, material.language)
     brief |= {"previous": draft.raw, "remarks": remarks}
     raw, _, usage = await ask_writer(parts, state, brief, seconds)
     again = examined(raw, material)
-    better = doubts(again) < doubts(draft) and len(again.checked.dropped) <= len(draft.checked.dropped)
+    better = again.flagged.doubted < draft.flagged.doubted and len(again.checked.dropped) <= len(
+        draft.checked.dropped
+    )
     return (again if better and says_anything(raw, material.known) else draft), usage
 
 
@@ -123,7 +128,7 @@ def examined(raw: str, material: Material) -> Draft:
     """Check a text's citations and claims by code."""
     checked = check_citations(raw, material.known)
     flagged = flag_claims(checked, material.known, material.texts, material.language, material.asked)
-    return Draft(raw, checked, frozenset([*checked.dropped, *flagged]))
+    return Draft(raw, checked, flagged)
 
 
 async def criticised(parts: Parts, state: TaskState, draft: Draft) -> tuple[list[str], Usage]:

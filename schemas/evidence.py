@@ -58,7 +58,9 @@ class Finding(BaseModel):
         max_length=50,
         json_schema_extra=_asked_for(maxItems=20, items={"type": "string", "maxLength": 100}),
     )
-    criteria: list[CriterionResult] = Field(default_factory=list[CriterionResult], max_length=20)
+    criteria: list[CriterionResult] = Field(
+        default_factory=list[CriterionResult], max_length=20, json_schema_extra=_asked_for(minItems=1)
+    )
     missing: list[str] = Field(
         default_factory=list[str],
         max_length=20,

@@ -181,6 +181,7 @@ class Library:
             index.owners.get(source)
             or self._pages.get(source)
             or index.documents.get(source.partition("#")[0])
+            or _called(index, source)
         )
         if document is None:
             # A page's id that another process gave, before a resume: pages begin at fixed places, so it can be found.
@@ -226,6 +227,15 @@ def _index_of(read: dict[str, Document | str]) -> _Index:
     ranking = Ranking.over([entry.tokens() for entry in entries])
     unread = [(name, item) for name, item in read.items() if isinstance(item, str)]
     return _Index(documents, entries, owners, ranking, _notes(unread, len(read)))
+
+
+def _called(index: _Index, name: str) -> Document | None:
+    """Return the one document whose file name without its ending, or whose title, this is: models guess at ids."""
+    wanted = name.casefold()
+    found = [
+        d for d in index.documents.values() if wanted in (Path(d.path).stem.casefold(), d.title.casefold())
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _page(document: Document, offset: int, text: str) -> SourceDraft:

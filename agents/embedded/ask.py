@@ -12,6 +12,7 @@ from agents.embedded.words import (
     BROAD,
     CONCLUDE_VERBS,
     CONCLUDE_VERBS_ZH,
+    COUNTS,
     FIGURES,
     GATHER_VERBS,
     GATHER_VERBS_ZH,
@@ -134,10 +135,14 @@ def read_subject(objective: str, catalogue: DocumentCatalogue) -> Subject:
     if chosen:
         ask = read_objective(objective, drop=chosen, keep_classes=False)
         return Subject(chosen, _with_kinds(ask, kinds), ask)
-    documents = _named_documents(objective, [d for g in catalogue.groups for d in g.documents])
+    listed = [d for g in catalogue.groups for d in g.documents]
+    documents = _named_documents(objective, listed) or _counted_documents(objective, listed)
     if len(documents) >= 2 and _says_any(objective, SET_WORDS):
         ask = read_objective(objective, drop=documents, keep_classes=False)
-        return Subject(documents, _with_kinds(ask, []), ask)
+        aspects = _with_kinds(ask, [])
+        classes = _class_words(documents, listed)
+        rest = [said for said in (_behind(aspect, classes) for aspect in aspects) if said]
+        return Subject(documents, rest or aspects, ask)
     ask = read_objective(objective)
     return Subject([], ask.aspects or [phrase(objective) or ask.conclude], ask)
 
@@ -204,6 +209,27 @@ def _named_documents(objective: str, documents: Sequence[DocumentEntry]) -> list
             _stem(d.path) for d in documents if len(_stem(d.path)) > 2 and names(_stem(d.path), objective)
         )
     )
+
+
+def _class_words(chosen: Sequence[str], documents: Sequence[DocumentEntry]) -> set[str]:
+    """Return what most titles of the chosen documents say: "lamp", where five lamps are compared, is no aspect of them."""
+    said = Counter(u for d in documents if _stem(d.path) in chosen for u in {u.key for u in units(d.title)})
+    return {word for word, count in said.items() if count > len(chosen) / 2}
+
+
+def _behind(aspect: str, classes: set[str]) -> str:
+    """Return what stands behind the name of the class: "desk lamps price" asks for the price."""
+    said = aspect.split()
+    at = [n for n, word in enumerate(said) if classes & {u.key for u in units(word)}]
+    return " ".join(said[at[-1] + 1 :]) if at else aspect
+
+
+def _counted_documents(objective: str, documents: Sequence[DocumentEntry]) -> list[str]:
+    """Return all documents if the objective says how many things it means, and there are so many: "the five lamps"."""
+    said = {int(n) for n in re.findall(r"(?<![\d.,])\d{1,2}(?![\d.,%])", objective)}
+    said |= {COUNTS[word] for word in words(objective) if word in COUNTS}
+    said |= {COUNTS[match] for match in re.findall(r"([两三四五六七八九十])[个家款种份只台张篇]", objective)}
+    return [_stem(d.path) for d in documents] if len(documents) in said else []
 
 
 def likely_documents(

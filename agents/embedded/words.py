@@ -128,6 +128,12 @@ SET_WORDS = _split(
     compare comparison versus vs each every these all both 比较 对比 各 每 这些 所有
     """
 )
+# How many things an objective means.
+COUNTS = {
+    word: number
+    for words in ("two three four five six seven eight nine ten eleven twelve", "两 三 四 五 六 七 八 九 十")
+    for number, word in enumerate(_split(words), start=2)
+}
 # An objective with one of these wants everything that the material has on each thing.
 BROAD = (
     *SCOPE_VERBS,

@@ -24,7 +24,7 @@ class StepAtWork:
     """One attempt at a step, as its middleware sees it.
 
     Attributes:
-        ledger: of this attempt.
+        ledger: of this attempt; task: the step's.
         exclusive: held while a tool that writes or executes runs: one at a time in a run.
         emit: takes RunEvents; clock: monotonic seconds.
         max_model_calls: of the step; the last one gets no tools.
@@ -42,6 +42,7 @@ class StepAtWork:
     """
 
     ledger: StepLedger
+    task: str
     exclusive: asyncio.Lock
     emit: Callable[[BaseModel], None]
     clock: Callable[[], float]

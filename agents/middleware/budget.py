@@ -19,6 +19,7 @@ from agents.failures import one_line, tool_error_type
 from agents.ledger import CallRecord, StepLedger, call_identity, call_key
 from agents.middleware.approval import ask_person
 from agents.middleware.at_work import StepAtWork, at_work
+from agents.middleware.notices import end_notice, soft_notice
 from agents.middleware.repeats import goes_in_circles, repeated_result
 from schemas.errors import LimitReached, StorageError
 from schemas.events import ToolFinished, ToolStarted
@@ -28,8 +29,6 @@ from tools.registry import ToolRegistry, ToolSpec
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
-NOTHING_NEW = "The last tool results hold nothing new. Answer with the Finding, or look for something else."
-SOFT_SHARE = 0.8
 
 
 class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -55,7 +54,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             step.ledger.close("no_progress")
         elif calls == step.max_model_calls - 1 or tokens_are_spent(step):
             step.ledger.close("model_limit")
-        end = end_notice(step.ledger)
+        end = end_notice(step)
         if end and request.tools:
             request = request.override(tools=[], messages=[*messages, HumanMessage(end)])
         elif request.tools and (soft := soft_notice(step)):
@@ -207,27 +206,6 @@ class ToolErrors(AgentMiddleware[AgentState[Any], Any, Any]):
 def tokens_are_spent(step: StepAtWork) -> bool:
     """Return whether the step has used the tokens that the run had left."""
     return step.max_tokens is not None and step.spent.tokens >= step.max_tokens
-
-
-def soft_notice(step: StepAtWork) -> str:
-    """Return a word of warning from 80 % of the tool runs or the time on, else ""."""
-    ledger, left = step.ledger, step.seconds_left()
-    if left < (1 - SOFT_SHARE) * step.seconds:
-        return f"About {max(0, left):.0f} seconds are left for this step: conclude soon."
-    if ledger.grant > 1 and ledger.used >= SOFT_SHARE * ledger.grant:
-        return f"{ledger.grant - ledger.used} of {ledger.grant} tool runs are left: conclude soon."
-    return NOTHING_NEW if ledger.brought_nothing_new() else ""
-
-
-def end_notice(ledger: StepLedger) -> str:
-    """Return what the model is told when the tools are taken away, else ""."""
-    if ledger.closed == "no_progress":
-        return "You repeat yourself. The tools are closed: conclude now with a Finding from what you have."
-    if ledger.closed is not None:
-        return "The step's limit is reached. Conclude now with a Finding from what you have."
-    if ledger.spent and ledger.grant > 0:
-        return f"All {ledger.grant} tool runs are used. Conclude now with a Finding from what you have."
-    return ""
 
 
 def failed_line(tool: str, error: str) -> str:

@@ -11,7 +11,7 @@ from tools.registry import ToolRegistry
 REPEATED_ROUNDS = 3
 # The first of them may be a slip; three equal rounds hold two.
 MOST_REPEATS = 2
-SAME_ABOVE = "(the same call as before: its result stands above, and there is nothing new)"
+SAME_ABOVE = "(the same call as before: its result stands above. Answer from that text.)"
 
 
 def goes_in_circles(messages: list[AnyMessage], registry: ToolRegistry) -> bool:

@@ -182,3 +182,35 @@ def test_a_claim_of_success_alone_never_passes_a_step_with_tools(
         return
     alone = Support(own=[], carried=[], successful_calls=0)
     assert not judge(step, finding, alone).passed
+
+
+TWO = [
+    SourceText("Acme", "acme.md", "Acme costs 40 EUR a seat.", "acme"),
+    SourceText("Bolt", "bolt.md", "Bolt costs 30 EUR a seat.", "bolt"),
+]
+
+
+@pytest.mark.parametrize(
+    ("summary", "cited"),
+    [
+        ("Acme costs 40 EUR a seat. Bolt costs 30 EUR a seat.", ["acme", "bolt"]),
+        ("Acme costs 40 EUR a seat.", ["acme"]),
+        ("Acme costs 40 EUR a seat. Bolt costs 31 EUR a seat.", ["acme"]),
+    ],
+)
+def test_a_source_that_the_worker_forgot_is_cited_where_it_bears_the_finding_out(
+    summary: str, cited: list[str]
+) -> None:
+    support = Support(own=["acme", "bolt"], carried=[], successful_calls=1, texts=TWO)
+    verdict = judge(a_step(), finding_of(summary, ["acme"]), support)
+    assert (verdict.passed, verdict.source_ids) == (True, cited)
+
+
+def test_a_finding_that_cites_nothing_it_has_does_not_pass_however_true_it_is() -> None:
+    support = Support(own=["acme", "bolt"], carried=[], successful_calls=1, texts=TWO)
+    verdict = judge(a_step(), finding_of("Acme costs 40 EUR a seat.", ["invented"]), support)
+    assert (verdict.passed, verdict.source_ids) == (False, [])
+
+
+def finding_of(summary: str, ids: list[str]) -> Finding:
+    return Finding(summary=summary, source_ids=ids, criteria=[says("known")])

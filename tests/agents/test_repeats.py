@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from agents.middleware.budget import NOTHING_NEW
+from agents.middleware.notices import NOTHING_NEW, named_sources
 from agents.middleware.repeats import SAME_ABOVE
+from schemas.evidence import Source
 from tests.conftest import Look
 from tests.running import Bench, bench, of
 from tests.scripted import finding, look, step
@@ -25,8 +27,20 @@ async def test_two_queries_in_turn_are_repeats_like_one() -> None:
     b = working("q", "r", "q", "r")
     out = await b.run()
     assert b.worker.asked[-1].tools == ["Finding"]
-    assert "You repeat yourself" in b.worker.asked[-1].messages[-1].text
+    told = b.worker.asked[-1].messages[-1].text
+    assert "You repeat yourself" in told
+    assert f"for your step alone, from the texts above: {step('a')['task']}\nSources: [s" in told
     assert (of(out, "a").passed, of(out, "a").tool_calls) == (True, 2)
+
+
+def test_the_sources_that_fit_the_task_are_named_first() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    known = [
+        Source(id=i, step_id="a", tool="look", locator=f"{i}.md", title=title, retrieved_at=now)
+        for i, title in (("x1", "Delphi lamp"), ("x2", "Elm lamp"), ("x3", ""))
+    ]
+    assert named_sources("Find out for elm: price", known) == "[x2] Elm lamp; [x1] Delphi lamp; [x3] x3.md"
+    assert named_sources("Find out", []) == ""
 
 
 async def test_one_repeat_is_a_slip() -> None:

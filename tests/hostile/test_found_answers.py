@@ -72,7 +72,7 @@ def test_megabytes_of_sources_are_read_once_for_hundreds_of_sentences() -> None:
     texts = {s.id: "定价信息 12.5 " * 100_000 for s in known}
     checked = check_citations("\n".join(f"It is 12.5 [{1 + n % 3}]." for n in range(500)), known)
     began = time.process_time()
-    assert flag_claims(checked, known, texts, "en", Asked("定价")) == []
+    assert flag_claims(checked, known, texts, "en", Asked("定价")).wrong == []
     assert time.process_time() - began < 10
 
 

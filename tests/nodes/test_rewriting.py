@@ -17,6 +17,7 @@ from tests.scripted import ScriptedModel, finding, look, models, step
 
 GOOD = "It is a text about q [1]."
 DOUBTED = "It costs 4711 euros [1]."
+WITHOUT = "It costs […] euros [1]. ⚠ (not in the cited sources: figures left out: 1)"
 
 
 def writing(*texts: Any, **build: Any) -> Bench:
@@ -52,8 +53,7 @@ async def test_the_writer_is_asked_again_with_the_doubted_lines() -> None:
 async def test_what_is_no_better_leaves_the_first_text(worse: Any) -> None:
     b = writing(f"{GOOD} {DOUBTED}", worse)
     text = (await b.run())["final_answer"]
-    assert text.startswith(GOOD)
-    assert "4711" in text
+    assert text.startswith(f"{GOOD} {WITHOUT}")
     assert text.count("⚠") == 1
     assert b.writer.done()
 
@@ -76,7 +76,7 @@ async def test_a_run_without_tokens_left_is_not_asked_again() -> None:
     spent = {"input_tokens": 60, "output_tokens": 0, "total_tokens": 60}
     b.writer.answers = [AIMessage(DOUBTED, usage_metadata=spent)]
     text = (await b.run(max_tokens=50))["final_answer"]
-    assert "4711" in text
+    assert text.startswith(WITHOUT)
     assert len(b.writer.asked) == 1
 
 
@@ -93,6 +93,6 @@ async def test_a_rewrite_ends_with_the_runs_deadline() -> None:
     graph = build_graph(models(b.planner, b.worker, b.reviewer, slow), [Look().tool()])
     began = time.monotonic()
     out = await graph.ainvoke({"objective": "find it"}, {}, context=context(deadline_seconds=3))
-    assert "4711" in out["final_answer"]
+    assert out["final_answer"].startswith(WITHOUT)
     assert len(slow.asked) == 2
     assert time.monotonic() - began < 20

@@ -135,6 +135,13 @@ def test_a_document_is_found_by_id_path_or_locator(root, given):
     assert "12 euros" in content
 
 
+@pytest.mark.parametrize(("given", "holds"), [("readme", "What this folder"), ("访谈", "新的定价")])
+def test_a_document_is_found_by_its_name_or_title_where_only_one_has_it(root, given, holds):
+    assert holds in call(document_tools(root), "read_document", source_id=given)[0]
+    with pytest.raises(ToolException):
+        call(document_tools(root), "read_document", source_id="pricing")
+
+
 @pytest.mark.parametrize(
     ("source", "offset"), [("zzzzzzz", 0), ("../x.md", 0), ("", 0), ("readme.txt", 5000), ("readme.txt", -1)]
 )
