@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from agents.brief import brief_text
-from agents.outline import outline
+from agents.outline import outline, repair_outline
 from agents.prompts import prompt
 from nodes.readiness import tool_budget_left
 from nodes.verdict import all_steps, open_failures
@@ -60,14 +60,15 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
     review = state["review"]
     passed = [(steps[i], e) for i, e in records.items() if e.passed and i in steps]
     left = tool_budget_left(state["limits"], state["usage"])
-    return {
+    gaps = review.gaps if review else []
+    brief: dict[str, Any] = {
         "objective": state["objective"],
         "goal": plan.goal,
         "passed": [
             {"step_id": s.id, "task": s.task, "summary": cut(e.summary, 400), "source_ids": e.source_ids}
             for s, e in passed
         ],
-        "gaps": [gap.model_dump(mode="json") for gap in review.gaps] if review else [],
+        "gaps": [gap.model_dump(mode="json") for gap in gaps],
         "tried": [_tried(steps[i], e) for i, e in records.items() if not e.passed and i in steps],
         "taken_ids": list(steps),
         "feedback": state["feedback"],
@@ -75,6 +76,9 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
         "catalogue": registry.catalogue(),
         "limits": {"max_steps": max(1, state["limits"].max_plan_steps - len(passed)), "tool_budget": left},
     }
+    if division := repair_outline(gaps, {i: step.task for i, step in steps.items()}):
+        brief["outline"] = division
+    return brief
 
 
 def _tried(step: Step, record: Evidence) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from schemas.plan import Plan, PlanDraft, Step, parse_draft, raw_steps, validati
 from schemas.plan_repair import parsed_with_repairs
 from schemas.state import TaskState, latest
 
+LEAST_ROOM, ROOM_FOR_STEP, ROOM_FOR_OBJECTIVE = 4, 3, 8
+
 
 def make_replan(parts: Parts) -> Node:
     """Return the node. It counts each call of the replanner; no usable new steps end the run."""
@@ -34,7 +36,7 @@ def make_replan(parts: Parts) -> Node:
                 raw, lambda given: gap_draft(given, plan, state, parts), tools=names, known=earlier
             )
 
-        schema = plan_schema(parse, names, max_steps=state["limits"].max_plan_steps, repair=True)
+        schema = plan_schema(parse, names, max_steps=most_asked_for(state), repair=True)
         messages = request(
             "replanner", replanner_brief(state, plan, parts.registry), state["limits"].max_request_chars
         )
@@ -52,6 +54,13 @@ def make_replan(parts: Parts) -> Node:
         return update | {"plan": new, "plans": [*state["plans"], new], "approved": None, "stop_reason": None}
 
     return replan
+
+
+def most_asked_for(state: TaskState) -> int:
+    """Return how many steps the replanner's form has room for: small models plan all over again what has passed."""
+    gaps = state["review"].gaps if state["review"] else []
+    room = sum(ROOM_FOR_STEP if gap.step_id else ROOM_FOR_OBJECTIVE for gap in gaps)
+    return min(state["limits"].max_plan_steps, max(LEAST_ROOM, room))
 
 
 def gap_draft(raw: Any, plan: Plan, state: TaskState, parts: Parts) -> PlanDraft:

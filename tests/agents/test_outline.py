@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.outline import outline
+from agents.outline import outline, repair_outline
+from schemas.evidence import Gap
 from tools.documents import document_tools
 
 LAMPS = {
@@ -78,3 +79,36 @@ def test_nothing_where_a_plan_has_no_room_for_all(tmp_path: Path) -> None:
 )
 def test_a_catalogue_of_another_shape_gives_no_outline(given: dict[str, Any]) -> None:
     assert outline("Compare the five desk lamps by price", given, 20) == []
+
+
+def test_a_second_try_at_each_gap_that_a_step_has_left() -> None:
+    gaps = [
+        Gap(description="The price of Elm is not known", step_id="elm"),
+        Gap(description="价格未知", step_id="oak"),
+        Gap(description="nothing about the market"),
+        Gap(description="not to be found", step_id="elm", recoverable=False),
+        Gap(description="of a step that is not there", step_id="ash"),
+    ]
+    tasks = {"elm": "Find out for elm: price", "ELM-2": "more", "oak": "查明 oak：价格"}
+    assert repair_outline(gaps, tasks) == [
+        {
+            "id": "elm-3",
+            "task": "Find out for elm: price - in another way. Open: The price of Elm is not known",
+            "depends_on": [],
+            "replaces": "elm",
+        },
+        {
+            "id": "oak-2",
+            "task": "查明 oak：价格——换一种方法。尚缺：价格未知",
+            "depends_on": [],
+            "replaces": "oak",
+        },
+    ]
+    assert repair_outline([], {}) == []
+
+
+def test_a_second_id_is_short_enough() -> None:
+    (step,) = repair_outline(
+        [Gap(description="d", step_id="a" * 64)], {"a" * 64: "find", "a" * 60 + "-2": "find"}
+    )
+    assert step["id"] == "a" * 60 + "-3"
