@@ -93,17 +93,19 @@ class Grounds:
             first: sources to be preferred.
         """
         claims = self._claims(sentence, self.sources, names_count=False, related=True)
-        open_ = claims
-        found: list[Passages] = []
         early = {id(source) for source in first}
-        for source in sorted(self.sources, key=lambda s: id(s) not in early) if open_ else ():
-            left = [claim for claim in open_ if not claim.stands_in([source])]
-            if len(left) < len(open_):
-                found.append(source)
-                open_ = left
-            if not open_:
+        borne = [
+            (source, {n for n, claim in enumerate(claims) if claim.stands_in([source])})
+            for source in sorted(self.sources, key=lambda s: id(s) not in early)
+        ]
+        open_ = set(range(len(claims)))
+        found: list[Passages] = []
+        while more := max(borne, key=lambda pair: len(pair[1] & open_), default=None):
+            if not more[1] & open_:
                 break
-        return [] if _not_derived(open_, claims, sentence) else found
+            found.append(more[0])
+            open_ -= more[1]
+        return [] if _not_derived([claims[n] for n in open_], claims, sentence) else found
 
     def _claims(
         self, sentence: str, sources: Sequence[Passages], *, names_count: bool, related: bool
