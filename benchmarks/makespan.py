@@ -1,12 +1,12 @@
 """Makespan against the critical path: lanes (the product), waves, and one step after the other.
 
-    python benchmarks/makespan.py [--mean-ms 200] [--plans 5] [--runs 2] [--seed 0]
+    python benchmarks/makespan.py [--mean-ms 200] [--plans 5] [--runs 3] [--seed 0]
 
 Every step asks its model, runs one tool that takes a simulated latency (a quarter of the mean to two and a half times
 the mean: 50 to 500 ms by default), and asks its model again. The model answers at once, so that what is above 1 is
 waiting and Planweave's own work. Waves are a plain LangGraph graph whose `Send` branches run create_agent workers with
 the same model and tool, joined after each superstep; "waves alone" is what their barriers cost if all else were free.
-The better of a plan's runs counts, on both sides: whatever else the machine does can only make one longer.
+The best of a plan's runs counts, on both sides: whatever else the machine does can only make one longer.
 """
 
 import argparse
@@ -320,7 +320,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--mean-ms", type=float, default=200)
     parser.add_argument("--plans", type=int, default=5)
-    parser.add_argument("--runs", type=int, default=2, help="of each plan; the shortest counts")
+    parser.add_argument("--runs", type=int, default=3, help="of each plan; the shortest counts")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     rows = asyncio.run(measure(given.mean_ms / 1000, given.plans, given.runs, given.seed))

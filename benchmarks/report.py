@@ -30,7 +30,7 @@ SEED = 0
 
 def measured(*, quick: bool) -> Iterator[Figures]:
     """Measure one table after the other."""
-    rows = makespan.measure(MEAN_SECONDS, 1 if quick else 5, 1 if quick else 2, SEED)
+    rows = makespan.measure(MEAN_SECONDS, 1 if quick else 5, 1 if quick else 3, SEED)
     yield makespan.figures(asyncio.run(rows))
     yield asyncio.run(overhead.time_table(1 if quick else 10))
     yield asyncio.run(overhead.size_table())

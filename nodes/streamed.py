@@ -129,7 +129,7 @@ class EarlyWork:
 
     async def carry_on(self, kept: KeptPlan) -> dict[str, Any]:
         """Return the update for a plan that has been taken; see with_plan."""
-        for event in kept.announced if not self.announced else ():
+        for event in kept.announced:  # only now: what is told of a plan outlives a kill
             self.emit(event)
         plan, plans = kept.versions[-1], self.state["plans"]
         self.flow.adopt(plan)
@@ -144,7 +144,8 @@ class EarlyWork:
     def _announce(self, event: BaseModel) -> None:
         if isinstance(event, PlanReady):
             self.announced.append(event)
-        self.emit(event)
+        else:
+            self.emit(event)
 
     async def _finish(self) -> None:
         self.lane.last = True
