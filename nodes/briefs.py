@@ -76,7 +76,7 @@ def replanner_brief(state: TaskState, plan: Plan, registry: ToolRegistry) -> dic
         "catalogue": registry.catalogue(),
         "limits": {"max_steps": max(1, state["limits"].max_plan_steps - len(passed)), "tool_budget": left},
     }
-    if division := repair_outline(gaps, {i: step.task for i, step in steps.items()}):
+    if division := repair_outline(gaps, steps):
         brief["outline"] = division
     return brief
 

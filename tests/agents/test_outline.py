@@ -9,6 +9,7 @@ import pytest
 
 from agents.outline import outline, repair_outline
 from schemas.evidence import Gap
+from schemas.plan import Step
 from tools.documents import document_tools
 
 LAMPS = {
@@ -81,16 +82,30 @@ def test_a_catalogue_of_another_shape_gives_no_outline(given: dict[str, Any]) ->
     assert outline("Compare the five desk lamps by price", given, 20) == []
 
 
+def steps_of(*given: Step) -> dict[str, Step]:
+    return {step.id: step for step in given}
+
+
+def a_step(step_id: str, task: str = "find", *needs: str, **fields: Any) -> Step:
+    return Step(id=step_id, task=task, success_criteria=["known"], depends_on=list(needs), **fields)
+
+
 def test_a_second_try_at_each_gap_that_a_step_has_left() -> None:
     gaps = [
         Gap(description="The price of Elm is not known", step_id="elm"),
         Gap(description="价格未知", step_id="oak"),
+        Gap(description="skipped", step_id="compare"),
         Gap(description="nothing about the market"),
-        Gap(description="not to be found", step_id="elm", recoverable=False),
+        Gap(description="not to be found", step_id="ELM-2", recoverable=False),
         Gap(description="of a step that is not there", step_id="ash"),
     ]
-    tasks = {"elm": "Find out for elm: price", "ELM-2": "more", "oak": "查明 oak：价格"}
-    assert repair_outline(gaps, tasks) == [
+    steps = steps_of(
+        a_step("elm", "Find out for elm: price"),
+        a_step("ELM-2"),
+        a_step("oak", "查明 oak：价格"),
+        a_step("compare", "Compare", "elm", "oak", "ELM-2", tools=[]),
+    )
+    assert repair_outline(gaps, steps) == [
         {
             "id": "elm-3",
             "task": "Find out for elm: price - in another way. Open: The price of Elm is not known",
@@ -103,12 +118,18 @@ def test_a_second_try_at_each_gap_that_a_step_has_left() -> None:
             "depends_on": [],
             "replaces": "oak",
         },
+        {
+            "id": "compare-2",
+            "task": "Compare - in another way. Open: skipped",
+            "depends_on": ["elm-3", "oak-2", "ELM-2"],
+            "replaces": "compare",
+            "tools": [],
+        },
     ]
     assert repair_outline([], {}) == []
 
 
 def test_a_second_id_is_short_enough() -> None:
-    (step,) = repair_outline(
-        [Gap(description="d", step_id="a" * 64)], {"a" * 64: "find", "a" * 60 + "-2": "find"}
-    )
+    steps = steps_of(a_step("a" * 64), a_step("a" * 60 + "-2"))
+    (step,) = repair_outline([Gap(description="d", step_id="a" * 64)], steps)
     assert step["id"] == "a" * 60 + "-3"
