@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 from agents.claims import MARKS, figures, letters, number_key, quotes
 from agents.derived import is_derived
@@ -49,7 +50,7 @@ class _Claim:
 
     text: str
     stands_in: _Stands
-    is_figure: bool = False
+    kind: Literal["quote", "figure", "name"]
 
 
 class Grounds:
@@ -82,17 +83,21 @@ class Grounds:
         return Held(
             [claim.text for claim in claims],
             [claim.text for claim in doubted],
-            [claim.text for claim in doubted if claim.is_figure],
+            [claim.text for claim in doubted if claim.kind == "figure"],
         )
 
     def supporters(self, sentence: str, first: Sequence[Passages] = ()) -> list[Passages]:
-        """Return the sources, as few as may be, that bear out all that a sentence states; none if it states nothing.
+        """Return the sources, as few as may be, that bear out all that a sentence states.
+
+        None if it states no figure and no quote: that a source has a name bears out little of what is said of it.
 
         Args:
             sentence: one piece of `claims.sentences`; its own citations do not count.
             first: sources to be preferred.
         """
         claims = self._claims(sentence, self.sources, names_count=False, related=True)
+        if all(claim.kind == "name" for claim in claims):
+            return []
         early = {id(source) for source in first}
         borne = [
             (source, {n for n, claim in enumerate(claims) if claim.stands_in([source])})
@@ -113,16 +118,17 @@ class Grounds:
         said = _own_words(sentence, sources)
         about = self.entities.named_in(said)
         claims = [
-            _Claim(f"“{q[:MAX_QUOTE_SHOWN]}”", self._of(about, partial(_quoted, q))) for q in quotes(sentence)
+            _Claim(f"“{q[:MAX_QUOTE_SHOWN]}”", self._of(about, partial(_quoted, q)), "quote")
+            for q in quotes(sentence)
         ]
         topic = Topic.of(said, about, self._asked_words) if related else None
         for figure in figures(said):
             if number_key(figure) not in self._asked:
                 stands = partial(self._figure_stands, figure, said, about, topic)
-                claims.append(_Claim(figure, self._of(about, stands), is_figure=True))
+                claims.append(_Claim(figure, self._of(about, stands), "figure"))
         if (about or names_count) and not sentence.lstrip().startswith("#"):
             claims += [
-                _Claim(name, self._of(about, partial(self._name_stands, name, about)))
+                _Claim(name, self._of(about, partial(self._name_stands, name, about)), "name")
                 for name in names_stated(_LABEL.sub("", said), self._question)
                 if not self.entities.named_in(name) & about
             ]
@@ -155,9 +161,9 @@ class Grounds:
 
 def _not_derived(open_: Sequence[_Claim], claims: Sequence[_Claim], sentence: str) -> list[_Claim]:
     """Return the claims that no source has, without figures that the sentence computes from those that one has."""
-    standing = [claim.text for claim in claims if claim.is_figure and claim not in open_]
+    standing = [claim.text for claim in claims if claim.kind == "figure" and claim not in open_]
     said = plain(sentence)
-    return [c for c in open_ if not (c.is_figure and is_derived(c.text, standing, said))]
+    return [c for c in open_ if not (c.kind == "figure" and is_derived(c.text, standing, said))]
 
 
 def _own_words(sentence: str, sources: Sequence[Passages]) -> str:

@@ -64,6 +64,8 @@ def settled(text: str, language: str = "en") -> tuple[str, list[str]]:
             "Alder costs 49 EUR [1]. It has 3.8 of 5 stars, from 64 buyers [2].",
             ["alder", "birch"],
         ),
+        # That a source has the name bears out little of what is said of it.
+        ("The Birch by Cedar is user-friendly.", "The Birch by Cedar is user-friendly.", []),
         # In a table's row it stands inside the last cell.
         ("| Alder | 49 EUR |\n", "| Alder | 49 EUR [1] |\n", ["alder"]),
         # Neither in headings nor in code.
