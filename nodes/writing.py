@@ -69,12 +69,14 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     asked = Asked(state["objective"], group_names(parts.registry.catalogue()))
     material = Material(known, texts, language, asked)
     raw, usage, by_writer = await first_text(parts, state, known, language, reason)
+    if not usable(state):  # code's own words: what stopped the run
+        return check_citations(raw, known), usage
     draft = examined(raw, material)
     if by_writer and draft.flagged.doubted and may_be_rewritten(parts, state, usage):
         left = seconds_left(state["limits"], state["evidence"], state["usage"] + usage)
         draft, spent = await without_doubts(parts, state, draft, material, left)
         usage += spent
-    if state["choices"].mode != "reflect" or not usable(state):
+    if state["choices"].mode != "reflect":
         return draft.settled(), usage
     for _ in range(MAX_REVISIONS):
         if not may_go_on(state, usage):

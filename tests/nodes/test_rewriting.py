@@ -96,3 +96,11 @@ async def test_a_rewrite_ends_with_the_runs_deadline() -> None:
     assert out["final_answer"].startswith(WITHOUT)
     assert len(slow.asked) == 2
     assert time.monotonic() - began < 20
+
+
+async def test_what_code_says_of_a_run_without_findings_is_no_claim_to_be_held_against_sources() -> None:
+    b = bench(planner=[ValueError("the server holds 4711 tokens at most")])
+    out = await b.run()
+    assert out["status"] == "failed"
+    assert "4711" in out["final_answer"]
+    assert "⚠" not in out["final_answer"]
