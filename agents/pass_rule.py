@@ -125,6 +125,8 @@ class _Read:
     def with_supporters(self, cited: Sequence[str]) -> list[str]:
         """Return the cited ids, and those of sources that bear out what the cited ones do not: a worker forgets some."""
         ids = list(cited)
+        if all(text.source.id in ids for text in self._texts):
+            return ids
         for sentence in self._sentences:
             own = [text for text in self._texts if text.source.id in ids]
             if self._grounds.held(sentence, own).doubted:

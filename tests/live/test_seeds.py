@@ -110,6 +110,7 @@ async def test_no_seeded_run_breaks_an_invariant(tmp_path: Path, tell: Callable[
             out, found = {"status": "crashed", "stop_reason": ""}, [repr(error)[:500]]
         if found:
             broken[seed] = found
+            tell(str(out.get("final_answer")))
         took = time.monotonic() - began
         end = f"{out['status']} {out['stop_reason']}"
         ends[end] += 1
