@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -128,7 +128,8 @@ class Life:
     def kill(self) -> None:
         """Send SIGKILL, and wait for the end."""
         assert self.process.pid is not None
-        os.kill(self.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended by itself meanwhile
+            os.kill(self.process.pid, signal.SIGKILL)
         self.process.join()
 
 
