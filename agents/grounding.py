@@ -68,6 +68,7 @@ class Grounds:
         self._question = plain(question)
         self._asked = {number_key(figure) for figure in figures(self._question)}
         self._asked_words = words_in(self._question)
+        self._named: dict[Passages, frozenset[str]] = {}
 
     def held(self, sentence: str, cited: Sequence[Passages] | None = None, *, related: bool = True) -> Held:
         """Hold one sentence against its sources.
@@ -138,9 +139,15 @@ class Grounds:
         """Return a test that asks only sources which speak of one of these things."""
 
         def in_own(sources: Sequence[Passages]) -> bool:
-            return stands([s for s in sources if not about or about & self.entities.named_in(s.whole)])
+            return stands([s for s in sources if not about or about & self._named_by(s)])
 
         return in_own
+
+    def _named_by(self, source: Passages) -> frozenset[str]:
+        """Return the names in a source: each is read for them once, whatever is held against it."""
+        if source not in self._named:
+            self._named[source] = self.entities.named_in(source.whole)
+        return self._named[source]
 
     def _figure_stands(
         self, figure: str, said: str, about: frozenset[str], topic: Topic | None, own: Sequence[Passages]
@@ -161,6 +168,8 @@ class Grounds:
 
 def _not_derived(open_: Sequence[_Claim], claims: Sequence[_Claim], sentence: str) -> list[_Claim]:
     """Return the claims that no source has, without figures that the sentence computes from those that one has."""
+    if not open_:
+        return []
     standing = [claim.text for claim in claims if claim.kind == "figure" and claim not in open_]
     said = plain(sentence)
     return [c for c in open_ if not (c.kind == "figure" and is_derived(c.text, standing, said))]

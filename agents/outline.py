@@ -4,7 +4,7 @@ Small models, asked about five things, like to plan one step about all of them, 
 each they keep that (measured with a model of 1.5 billion parameters: 0 of 8 plans without an outline, 13 of 15 with one).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,13 +14,13 @@ from agents.embedded.ids import new_id
 from agents.embedded.requests import DocumentCatalogue
 from agents.embedded.text import is_chinese
 from schemas.evidence import Gap
+from schemas.ids import free_id
 from schemas.plan import Step
 from tools.results import cut
 
 FEWEST = 2
 MAX_TASK_CHARS = 300
 AGAIN = {"en": "{} - in another way. Open: {}", "zh": "{}——换一种方法。尚缺：{}"}
-MAX_ID_CHARS = 64
 TASKS = {"en": ("Find out for {}: {}", ", "), "zh": ("查明{}：{}", "、")}
 
 
@@ -62,7 +62,7 @@ def repair_outline(gaps: Sequence[Gap], steps: Mapping[str, Step]) -> list[dict[
     again: dict[str, str] = {}
     open_ = {gap.step_id: gap.description for gap in gaps if gap.step_id in steps and gap.recoverable}
     for step_id in filter(None, open_):
-        again[step_id] = _second(step_id, used)
+        again[step_id] = free_id(step_id, used, joint="-")
         used.add(again[step_id].casefold())
     return [
         {
@@ -80,10 +80,3 @@ def _task_again(task: str, gap: str) -> str:
     tried = cut(" ".join(task.split()), MAX_TASK_CHARS // 2, advice="shortened")
     told = AGAIN["zh" if is_chinese(tried) else "en"].format(tried, " ".join(gap.split()))
     return cut(told, MAX_TASK_CHARS, advice="shortened")
-
-
-def _second(step_id: str, used: Collection[str]) -> str:
-    number = 2
-    while (name := f"{step_id[: MAX_ID_CHARS - 4]}-{number}").casefold() in used:
-        number += 1
-    return name

@@ -135,7 +135,7 @@ class Flow:
     async def put(self, item: Finished) -> None:
         """Keep a finished step: first where a crash cannot take it, then for the other lanes."""
         evidence = item.evidence
-        key = hashlib.sha256(f"{evidence.step_id}\n{evidence.attempt}".encode()).hexdigest()[:32]
+        key = record_key(evidence.step_id, evidence.attempt)
         await self.store.aput(self.namespace, key, item.model_dump(mode="json"), index=False)
         self.finished.append(item)
         self.evidence = merge_evidence(self.evidence, [evidence])
@@ -176,13 +176,23 @@ async def with_finished(
     new = [f for f in found if (f.evidence.step_id, f.evidence.plan_version, f.evidence.attempt) not in known]
     if not new:
         return values
-    sources = [source for item in new for source in item.sources]
+    return with_items(values, new)
+
+
+def with_items(values: dict[str, Any], items: Sequence[Finished]) -> dict[str, Any]:
+    """Return state values together with what these steps leave."""
+    sources = [source for item in items for source in item.sources]
     return {
         **values,
-        "evidence": merge_evidence(values.get("evidence", []), [item.evidence for item in new]),
+        "evidence": merge_evidence(values.get("evidence", []), [item.evidence for item in items]),
         "sources": merge_sources(values.get("sources", []), sources),
-        "usage": sum((item.usage for item in new), start=values.get("usage") or Usage()),
+        "usage": sum((item.usage for item in items), start=values.get("usage") or Usage()),
     }
+
+
+def record_key(step_id: str, attempt: int) -> str:
+    """Return the key under which the Store keeps an attempt's record: of any id, and of any length."""
+    return hashlib.sha256(f"{step_id}\n{attempt}".encode()).hexdigest()[:32]
 
 
 def read_state(config: RunnableConfig) -> TaskState:

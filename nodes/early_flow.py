@@ -5,7 +5,6 @@ lane keeps: which steps have begun, so that no tool run is lost to a plan that n
 them was, because after a kill the planner may write another plan. nodes/early_lane.py runs them.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
-from nodes.dataflow import MOST, Finished, Flow
+from nodes.dataflow import MOST, Finished, Flow, record_key
 from nodes.matching import same_work
 from nodes.readiness import Grant, next_wave, remaining_seconds, tool_runs_left
 from schemas.errors import PlanInvalid
@@ -192,7 +191,7 @@ class EarlyFlow(Flow):
         """Keep that a step begins, before any tool of it runs."""
         attempt = self.attempt(grant.step.id)
         kept = Begun(step=grant.step, tool_calls=grant.tool_calls, attempt=attempt)
-        key = "begun-" + _key(grant.step.id, attempt)
+        key = "begun-" + record_key(grant.step.id, attempt)
         await self.store.aput(self.namespace, key, kept.model_dump(mode="json"), index=False)
 
     @override
@@ -268,7 +267,3 @@ async def early_records(
         if item.key != PLAN_KEY and not item.key.startswith("begun-")
     ]
     return done, begun
-
-
-def _key(step_id: str, attempt: int) -> str:
-    return hashlib.sha256(f"{step_id}\n{attempt}".encode()).hexdigest()[:32]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.claims import number_key, sentences
+from agents.claims import MARKS, number_key, sentences
 from agents.entities import Entities
 from agents.grounding import Grounds
 from agents.passages import Passages, SourceText
@@ -14,7 +14,7 @@ from schemas.evidence import Source
 _CITED = re.compile(r"[ \t]*\[(\d+)\]")
 # The end of a sentence, or of a table's row: what came behind it would be a cell of its own, which nobody sees.
 _STOP = re.compile(r"(?:[.!?。！？]{1,9}|\s*\|)\Z")
-_NUMBERS = re.compile(r"\[\d+\]|^[ \t]*(?:[-*+][ \t]+)?\d+[.)、](?:\s|$)|(?P<number>\d+(?:[.,]\d+)*)")
+_NUMBERS = re.compile(rf"{MARKS.pattern}|(?P<number>\d+(?:[.,]\d+)*)", MARKS.flags)
 _FENCE = ("```", "~~~")
 GAP = "[…]"
 FLAG = {"en": " ⚠ (not in the cited sources: {})", "zh": " ⚠（所引来源中没有：{}）"}

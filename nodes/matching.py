@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from schemas.ids import free_id
 from schemas.plan import Plan, PlanDraft, Step
 
-MAX_ID_CHARS = 64
 REASON = "steps that began while the plan was being written, and that the plan does not have"
 
 
@@ -48,14 +48,6 @@ def renamed(step: Step, names: Mapping[str, str]) -> Step:
     """Return a step with its own id and those of its dependencies replaced."""
     needs = [names.get(need, need) for need in step.depends_on]
     return step.model_copy(update={"id": names.get(step.id, step.id), "depends_on": needs})
-
-
-def free_id(step_id: str, used: Collection[str]) -> str:
-    """Return an id made of another one that is not among the casefolded ones in use."""
-    number = 2
-    while f"{step_id[: MAX_ID_CHARS - 4]}.{number}".casefold() in used:
-        number += 1
-    return f"{step_id[: MAX_ID_CHARS - 4]}.{number}"
 
 
 def begun_version(begun: Mapping[str, Step], own: Collection[str], plans: Sequence[Plan], goal: str) -> Plan:

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from agents.middleware.approval import Approvals
 from agents.streamed import PlanListener, can_stream, heard_by, reporting_usage
 from agents.worker import WorkerParts
+from nodes.dataflow import with_items
 from nodes.early_flow import EarlyFlow, KeptPlan, early_records
 from nodes.early_lane import EarlyLane
 from nodes.matching import begun_version, fitted, same_work
@@ -28,9 +29,9 @@ from nodes.roles import RoleAnswer
 from nodes.verdict import all_steps
 from schemas.context import RunContext
 from schemas.events import PlanReady
-from schemas.evidence import Evidence, Source, Usage
+from schemas.evidence import Evidence, Usage
 from schemas.plan import Plan, PlanDraft, Step
-from schemas.state import TaskState, latest, merge_evidence, merge_sources
+from schemas.state import TaskState, latest
 
 Ask = Callable[[TaskState, BaseChatModel], Awaitable[RoleAnswer[PlanDraft]]]
 Accept = Callable[[TaskState, PlanDraft, Emit], dict[str, Any]]
@@ -229,10 +230,4 @@ async def with_early(values: dict[str, Any], store: BaseStore, namespace: tuple[
     if values.get("run_id") != values.get("planned_run_id"):  # what stands there is an earlier run's
         values = {**values, "evidence": [], "sources": [], "usage": Usage(), "plans": [], "plan": None}
         values |= {"review": None, "status": "running", "stop_reason": None, "final_answer": ""}
-    sources: list[Source] = [source for item in done for source in item.sources]
-    return {
-        **values,
-        "evidence": merge_evidence(values.get("evidence", []), [item.evidence for item in done]),
-        "sources": merge_sources(values.get("sources", []), sources),
-        "usage": sum((item.usage for item in done), start=values.get("usage") or Usage()),
-    }
+    return with_items(values, done)

@@ -59,7 +59,8 @@ class ScriptedModel(BaseChatModel):
         names = [t["function"]["name"] if isinstance(t, dict) else t.name for t in tools]
         return ScriptedModel(bound=names, shared=self)
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    def answered(self, messages: list[BaseMessage]) -> Any:
+        """Note a request, and return its answer; raise one that is an error."""
         script: ScriptedModel = self.shared or self
         asked = Asked(messages=list(messages), tools=self.bound)
         script.asked.append(asked)
@@ -68,6 +69,10 @@ class ScriptedModel(BaseChatModel):
             answer = answer(asked)
         if isinstance(answer, Exception):
             raise answer
+        return answer
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        answer = self.answered(messages)
         return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])
 
     def next_answer(self, asked: Asked) -> Any:

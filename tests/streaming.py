@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableParallel
 
 from tests.running import Bench, bench
-from tests.scripted import Asked, ScriptedModel, call, calls
+from tests.scripted import ScriptedModel, call, calls
 
 USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 # Never waited for in full: whoever waits so long has not started what the test expects.
@@ -58,26 +58,15 @@ class StreamingModel(ScriptedModel):
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
         return RunnableParallel(raw=self)
 
-    def _next(self, messages: list[BaseMessage]) -> Any:
-        script: StreamingModel = self.shared or self
-        asked = Asked(messages=list(messages), tools=self.bound)
-        script.asked.append(asked)
-        answer = script.next_answer(asked)
-        if callable(answer):
-            answer = answer(asked)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        answer = self._next(messages)
+        answer = self.answered(messages)
         message = answer.whole() if isinstance(answer, Stream) else answer
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        answer = self._next(messages)
+        answer = self.answered(messages)
         if isinstance(answer, AIMessage):
             yield ChatGenerationChunk(message=AIMessageChunk(**answer.model_dump(exclude={"type"})))
             return

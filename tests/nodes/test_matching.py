@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.matching import MAX_ID_CHARS, begun_version, fitted, free_id, is_own, same_work
+from nodes.matching import begun_version, fitted, is_own, same_work
+from schemas.ids import MAX_ID_CHARS, free_id
 from schemas.plan import Plan, PlanDraft, Step
 from tests.scripted import step
 
