@@ -10,41 +10,49 @@ from itertools import permutations
 from agents.claims import number_key
 
 MOST = 4  # the more figures there are, the more can be made of them by chance
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_SHARE = r"\s?(?:%|％|percent\b|per cent\b)|(?<=个)百分点"
-_MULTIPLE = r"\s?(?:times\b|x\b|×|倍)"
+_VALUE = re.compile(r"\d+(?:\.\d+)?")
+_FIGURE = r"(?<![\d.,])(\d+(?:[.,]\d+)*)"
+_SHARE = re.compile(_FIGURE + r"\s?(?:%|％|percent\b|per cent\b)")
+_MULTIPLE = re.compile(_FIGURE + r"\s?(?:times\b|x\b|×|倍)")
 
 
-def is_derived(figure: str, others: Sequence[str], said: str) -> bool:
-    """Return whether a figure follows from others of its sentence by one operation.
+class Derived:
+    """What follows, by one operation, from the figures of a sentence that stand in a source.
 
     Args:
-        figure: as it stands in the sentence.
-        others: figures of the sentence that stand in a source.
+        given: these figures, as they stand in the sentence.
         said: the sentence, its numbers in digits.
     """
-    wanted = _value(figure)
-    given = [value for value in map(_value, others) if value is not None]
-    if wanted is None or not 2 <= len(given) <= MOST:
-        return False
-    half = 0.5 * 10 ** -len(number_key(figure).partition(".")[2])
-    at = rf"(?<![\d.,]){re.escape(figure)}"
-    if re.search(at + f"(?:{_SHARE})", said):
-        found = _shares(given)
-    elif re.search(at + f"(?:{_MULTIPLE})", said):
-        found = (a / b for a, b in permutations(given, 2) if b)
-    else:
-        found, half = _sums(given), 1e-9 * (1 + abs(wanted))
-    return any(abs(value - wanted) <= half for value in found)
+
+    def __init__(self, given: Sequence[str], said: str) -> None:
+        values = [value for value in map(_value, given) if value is not None]
+        self._given = values if 2 <= len(values) <= MOST else []
+        self._shares = {*_SHARE.findall(said)} if self._given else set[str]()
+        self._multiples = {*_MULTIPLE.findall(said)} if self._given else set[str]()
+
+    def has(self, figure: str) -> bool:
+        """Return whether a figure of the sentence is one of them."""
+        wanted = _value(figure)
+        if wanted is None:
+            return False
+        half = 0.5 * 10 ** -len(number_key(figure).partition(".")[2])
+        if figure in self._shares:
+            found = _shares(self._given)
+        elif figure in self._multiples:
+            found = (a / b for a, b in permutations(self._given, 2) if b)
+        else:
+            found, half = _sums(self._given), 1e-9 * (1 + abs(wanted))
+        return any(abs(value - wanted) <= half for value in found)
 
 
 def _value(figure: str) -> float | None:
     key = number_key(figure)
-    return float(key) if _NUMBER.fullmatch(key) else None
+    return float(key) if _VALUE.fullmatch(key) else None
 
 
 def _sums(given: Sequence[float]) -> Iterator[float]:
-    yield sum(given)
+    if given:
+        yield sum(given)
     for a, b in permutations(given, 2):
         yield a + b
         yield a - b

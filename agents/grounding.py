@@ -18,7 +18,7 @@ from functools import partial
 from typing import Literal
 
 from agents.claims import MARKS, figures, letters, number_key, quotes
-from agents.derived import is_derived
+from agents.derived import Derived
 from agents.entities import Entities
 from agents.naming import names_stated, parts_of
 from agents.passages import Passage, Passages, amounts, plain, speaks_of_money, words_in
@@ -120,12 +120,15 @@ class Grounds:
         about = self.entities.named_in(said)
         claims = [
             _Claim(f"“{q[:MAX_QUOTE_SHOWN]}”", self._of(about, partial(_quoted, q)), "quote")
-            for q in quotes(sentence)
+            for q in dict.fromkeys(quotes(sentence))
         ]
         topic = Topic.of(said, about, self._asked_words) if related else None
+        paid, of_money = amounts(said), speaks_of_money(said)
         for figure in figures(said):
-            if number_key(figure) not in self._asked:
-                stands = partial(self._figure_stands, figure, said, about, topic)
+            key = number_key(figure)
+            if key not in self._asked:
+                kind = partial(_same_kind, key, paid=key in paid, of_money=of_money)
+                stands = partial(self._figure_stands, figure, kind, about, topic)
                 claims.append(_Claim(figure, self._of(about, stands), "figure"))
         if (about or names_count) and not sentence.lstrip().startswith("#"):
             claims += [
@@ -150,11 +153,17 @@ class Grounds:
         return self._named[source]
 
     def _figure_stands(
-        self, figure: str, said: str, about: frozenset[str], topic: Topic | None, own: Sequence[Passages]
+        self,
+        figure: str,
+        same_kind: Callable[[Passage], bool],
+        about: frozenset[str],
+        topic: Topic | None,
+        own: Sequence[Passages],
     ) -> bool:
-        key = number_key(figure)
-        found = (p for source in own for p in source.with_figure(key) if self._is_of(p, about))
-        return any(_same_kind(key, said, p) and (topic is None or topic.is_met(p, figure)) for p in found)
+        places = (
+            p for source in own for p in source.with_figure(number_key(figure)) if self._is_of(p, about)
+        )
+        return any(same_kind(p) and (topic is None or topic.is_met(p, figure)) for p in places)
 
     def _name_stands(self, name: str, about: frozenset[str], own: Sequence[Passages]) -> bool:
         parts = parts_of(name)
@@ -170,9 +179,10 @@ def _not_derived(open_: Sequence[_Claim], claims: Sequence[_Claim], sentence: st
     """Return the claims that no source has, without figures that the sentence computes from those that one has."""
     if not open_:
         return []
-    standing = [claim.text for claim in claims if claim.kind == "figure" and claim not in open_]
-    said = plain(sentence)
-    return [c for c in open_ if not (c.kind == "figure" and is_derived(c.text, standing, said))]
+    doubted = {id(claim) for claim in open_}
+    standing = [claim.text for claim in claims if claim.kind == "figure" and id(claim) not in doubted]
+    derived = Derived(standing, plain(sentence))
+    return [c for c in open_ if not (c.kind == "figure" and derived.has(c.text))]
 
 
 def _own_words(sentence: str, sources: Sequence[Passages]) -> str:
@@ -187,8 +197,13 @@ def _quoted(quote: str, sources: Sequence[Passages]) -> bool:
     return all(any(piece in source.letters for source in sources) for piece in pieces if piece)
 
 
-def _same_kind(key: str, said: str, passage: Passage) -> bool:
-    """Return whether a figure is a sum of money in both or in neither: "$67 per seat" says nothing of 67 seats."""
-    if key in amounts(said):
-        return passage.speaks_of_money
-    return key not in amounts(passage.text) or speaks_of_money(said)
+def _same_kind(key: str, passage: Passage, *, paid: bool, of_money: bool) -> bool:
+    """Return whether a figure is a sum of money in both or in neither: "$67 per seat" says nothing of 67 seats.
+
+    Args:
+        key: of the figure.
+        passage: that has the figure.
+        paid: whether the sentence has it as a sum of money.
+        of_money: whether the sentence speaks of money.
+    """
+    return passage.speaks_of_money if paid else key not in amounts(passage.text) or of_money

@@ -2,12 +2,18 @@
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from agents.passages import Passage, speaks_of_money, words_in
 
 MIN_SHARED = 2
 _CLAUSES = re.compile(
     r"[,;:()](?=\s)|[，；：（）、]|\s\(|\b(?:and|while|with|but|whereas|although)\b|[和与而但]"
+)
+_NUMBER = r"(?<![\d.,])\d+(?:[.,]\d+)*"
+_FIGURE = re.compile(_NUMBER)
+_WITH_UNIT = re.compile(
+    rf"(?P<figure>{_NUMBER})[\s-]?(?:(?P<latin>[^\W\d_\u3400-\u9fff]{{2,}})|(?P<han>[\u3400-\u9fff]))"
 )
 
 
@@ -46,16 +52,32 @@ class Topic:
 
     def _wanted(self, figure: str) -> frozenset[str]:
         """Return words of which a passage must have one: "costs 49 EUR and has 4.5 stars" is of two topics."""
-        number = re.compile(rf"(?<![\d.,]){re.escape(figure)}(?![\d])")
-        clauses = [clause for clause in _CLAUSES.split(self.said) if number.search(clause)]
+        clauses = self._clauses.get(figure)
         words = words_in(" ".join(clauses)) & self.words if clauses else self.words
         return words & self.asked or words | self.asked
 
+    # Read once for all figures: a line may have thousands.
+    @cached_property
+    def _clauses(self) -> dict[str, list[str]]:
+        """Figure -> the clauses that have it."""
+        found: dict[str, list[str]] = {}
+        for clause in _CLAUSES.split(self.said):
+            for figure in dict.fromkeys(_FIGURE.findall(clause)):
+                found.setdefault(figure, []).append(clause)
+        return found
+
+    @cached_property
+    def _units(self) -> dict[str, re.Match[str]]:
+        """Figure -> where a word stands behind it first."""
+        found: dict[str, re.Match[str]] = {}
+        for match in _WITH_UNIT.finditer(self.said):
+            found.setdefault(match["figure"], match)
+        return found
+
     def _has_unit(self, passage: Passage, figure: str) -> bool:
-        latin, han = r"([^\W\d_\u3400-\u9fff]{2,})", r"([\u3400-\u9fff])"
-        after = re.search(rf"(?<![\d.,]){re.escape(figure)}[\s-]?(?:{latin}|{han})", self.said)
+        after = self._units.get(figure)
         if after is None:
             return True
         if speaks_of_money(after[0]):  # "$67" and "67 dollars"
             return passage.speaks_of_money
-        return after[2] in passage.text if after[2] else words_in(after[1]) <= passage.words
+        return after["han"] in passage.text if after["han"] else words_in(after["latin"]) <= passage.words

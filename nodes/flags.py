@@ -3,17 +3,20 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from agents.claims import MARKS, number_key, sentences
 from agents.entities import Entities
-from agents.grounding import Grounds
+from agents.grounding import Grounds, Held
 from agents.passages import Passages, SourceText
 from nodes.citations import Checked, renumber
 from schemas.evidence import Source
 
-_CITED = re.compile(r"[ \t]*\[(\d+)\]")
+# Each of these begins where no space stands before it: from every space of a long run, it would be searched to its end.
+_CITED = re.compile(r"(?<![ \t])[ \t]*\[(\d+)\]")
 # The end of a sentence, or of a table's row: what came behind it would be a cell of its own, which nobody sees.
-_STOP = re.compile(r"(?:[.!?。！？]{1,9}|\s*\|)\Z")
+_STOP = re.compile(r"(?:[.!?。！？]{1,9}|(?<!\s)\s*\|)\Z")
+_ROW_END = re.compile(r"(?<!\s)\s*\|\Z")
 _NUMBERS = re.compile(rf"{MARKS.pattern}|(?P<number>\d+(?:[.,]\d+)*)", MARKS.flags)
 _FENCE = ("```", "~~~")
 GAP = "[…]"
@@ -71,9 +74,10 @@ class Flagged:
         return "".join(self._settled(piece) if piece.wrong else piece.text for piece in self.pieces)
 
     def _settled(self, piece: Piece) -> str:
-        keys = {number_key(figure) for figure in piece.figures}
+        figures = {*piece.figures}
+        keys = {number_key(figure) for figure in figures}
         text = _without(piece.text, keys)
-        named = [claim for claim in piece.wrong if claim not in piece.figures]
+        named = [claim for claim in piece.wrong if claim not in figures]
         # A number in words has no digits that could be left out.
         named += [LEFT_OUT[self.language].format(len(keys))] if text != piece.text else piece.figures
         return _marked(text, self._mark(named))
@@ -103,21 +107,31 @@ def flag_claims(
     entities = Entities(list(read.values()), asked.groups)
     grounds = Grounds(read.values(), entities, asked.question)
     sources = {id(read[source.id]): source for source in known}
+
+    def cited_in(text: str) -> list[Passages]:
+        numbers = [int(n) for n in _CITED.findall(text)]
+        return [read[checked.sources[n - 1].id] for n in numbers if 0 < n <= len(checked.sources)]
+
+    @cache
+    def held(text: str) -> Held:
+        return grounds.held(text, cited_in(text) or None)
+
     pieces: list[Piece] = []
     again = in_code = False
     for text in sentences(checked.text):
         in_code ^= text.lstrip().startswith(_FENCE)
-        numbers = [int(n) for n in _CITED.findall(text)]
-        cited = [read[checked.sources[n - 1].id] for n in numbers if 0 < n <= len(checked.sources)]
-        held = grounds.held(text, cited or None)
+        if text.isspace():
+            pieces.append(Piece(text))
+            continue
+        cited, said = cited_in(text), held(text)
         found: list[Passages] = []
-        if (held.doubted or (held.stated and not cited)) and not in_code and not text.startswith("#"):
+        if (said.doubted or (said.stated and not cited)) and not in_code and not text.startswith("#"):
             found = grounds.supporters(text, [*cited, *(read[source.id] for source in checked.sources)])
         if 0 < len(found) <= MAX_SUPPORTERS:
             again = True
             pieces.append(Piece(_cited(text, [checked.number(sources[id(p)]) for p in found], language)))
         else:
-            pieces.append(Piece(text, list(dict.fromkeys(held.doubted)), held.figures))
+            pieces.append(Piece(text, list(dict.fromkeys(said.doubted)), said.figures))
     if again:
         renumbered = renumber(checked, [piece.text for piece in pieces])
         pieces = [replace(piece, text=text) for piece, text in zip(pieces, renumbered, strict=True)]
@@ -145,7 +159,7 @@ def _cited(piece: str, numbers: Sequence[int], language: str) -> str:
 def _marked(piece: str, mark: str) -> str:
     """Return a sentence with a mark behind it; in a table's row, inside its last cell."""
     body = piece.rstrip()
-    row = re.search(r"\s*\|\Z", body) if body.lstrip().startswith("|") else None
+    row = _ROW_END.search(body) if body.lstrip().startswith("|") else None
     at = row.start() if row else len(body)
     return body[:at] + mark + body[at:] + piece[len(body) :]
 

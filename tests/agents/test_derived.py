@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.derived import is_derived
+from agents.derived import Derived
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from agents.derived import is_derived
     ],
 )
 def test_one_operation_on_figures_of_the_sentence(figure: str, others: list[str], said: str) -> None:
-    assert is_derived(figure, others, said)
+    assert Derived(others, said).has(figure)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_one_operation_on_figures_of_the_sentence(figure: str, others: list[str]
     ],
 )
 def test_other_figures_are_not_derived(figure: str, others: list[str], said: str) -> None:
-    assert not is_derived(figure, others, said)
+    assert not Derived(others, said).has(figure)

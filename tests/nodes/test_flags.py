@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -118,3 +119,28 @@ def test_whoever_mends_a_sentence_is_told_what_is_in_doubt() -> None:
     assert flagged.wrong == ["35"]
     assert flagged.doubted == 1
     assert flagged.marked(flagged.pieces[0]) == "Alder costs 35 EUR [1]. ⚠ (not in the cited sources: 35)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs 45" + " " * 200_000 + "x",
+        "| a 45 EUR" + " " * 190_000 + "| b |",
+        "\n" * 200_000,
+        "~~~\n " + "\n" * 100_000 + " " * 100_000,
+        "a\n" * 100_000,
+        "".join(f"x{n}\n" for n in range(30_000)),
+        "It costs " + " and ".join(map(str, range(10, 10_000))),
+        "".join(f"It costs {n} EUR [1].\n" for n in range(4_000)),
+        '"abcdefghijkl" ' * 13_000,
+        "$1 " * 60_000,
+        "12 apples, and " * 14_000,
+        "在北京，" * 50_000,
+        " [1]" * 50_000,
+    ],
+    ids=lambda text: text[:12].strip(),
+)
+def test_hostile_text_takes_bounded_time(text: str) -> None:
+    began = time.process_time()
+    settled(text)
+    assert time.process_time() - began < 5
