@@ -173,11 +173,10 @@ class Line:
                 raise _understood(error) from error
         # With include_raw the client answers with a mapping around the message.
         raw = cast("Mapping[str, Any]", answer)["raw"] if isinstance(answer, Mapping) else answer
-        message = received(cast("BaseMessage", raw))
+        message = received(cast("BaseMessage", raw), {ASKED_MODEL: model_name(self.model)})
         if stream_broke(message):
             raise ConnectionError("the stream ended before the answer did")
-        mark = {ASKED_MODEL: model_name(self.model)}
-        return message.model_copy(update={"response_metadata": {**message.response_metadata, **mark}})
+        return message
 
 
 async def answered(

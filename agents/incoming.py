@@ -18,14 +18,15 @@ MAX_INT = 2**63 - 1
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def received(message: BaseMessage) -> AIMessage:
-    """Return a model's answer, safe to keep and to send on; see the module."""
+def received(message: BaseMessage, marks: Mapping[str, Any] | None = None) -> AIMessage:
+    """Return a model's answer, safe to keep and to send on; see the module. `marks` join its response_metadata."""
+    marks = marks or {}
     if not isinstance(message, AIMessage):
-        return AIMessage(clean_text(message.text))
+        return AIMessage(clean_text(message.text), response_metadata={**marks})
     taken: set[str] = set()
     calls = [_call(call, taken) for call in message.tool_calls]
     unreadable = [_unreadable(call, taken) for call in message.invalid_tool_calls]
-    metadata = clean_data(message.response_metadata)
+    metadata = {**clean_data(message.response_metadata), **marks}
     return message.model_copy(
         update={
             "content": clean_data(message.content),

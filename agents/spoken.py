@@ -55,6 +55,8 @@ def sound(message: AIMessage, offered: Collection[str]) -> AIMessage:
         offered: names of the tools that the model was offered.
     """
     calls, unreadable = list(message.tool_calls), list(message.invalid_tool_calls)
+    if calls and not unreadable and not is_truncated(message):
+        return message  # nothing to mend
     if is_truncated(message):
         if calls:
             last = calls.pop()

@@ -46,6 +46,8 @@ class WorkerModel:
 
     def __init__(self, role: RoleModel) -> None:
         self._role = role
+        # An agent offers the same tools again and again, and writing their schemas takes longer than all else here.
+        self._offers: dict[tuple[int, Method, tuple[str, ...]], Runnable[Any, Any]] = {}
 
     def bind_tools(self, tools: Sequence[BaseTool], **kwargs: Any) -> Runnable[Any, Any]:
         """Return what answers a request with these tools; how the tools are forced is decided here, not by the caller."""
@@ -97,11 +99,22 @@ class WorkerModel:
     ) -> tuple[Runnable[Any, Any], Sequence[AnyMessage]]:
         if method == "text":
             return model, with_schema(request, FINDING, _DEFINITION)
-        if method == "json_schema":
-            definition = {"title": FINDING, **_DEFINITION}
-            structured = model.with_structured_output(definition, method="json_schema", include_raw=True)
-            return structured, request
-        return model.bind_tools([*real, _FINDING_TOOL], tool_choice=_CHOICES[method], **settings), request
+        if settings:
+            return _offering(model, method, real, settings), request
+        key = (id(model), method, tuple(tool.name for tool in real))
+        if key not in self._offers:
+            self._offers[key] = _offering(model, method, real, {})
+        return self._offers[key], request
+
+
+def _offering(
+    model: BaseChatModel, method: Method, real: Sequence[BaseTool], settings: dict[str, Any]
+) -> Runnable[Any, Any]:
+    """Return the model with the tools and the Finding offered in one way."""
+    if method == "json_schema":
+        definition = {"title": FINDING, **_DEFINITION}
+        return model.with_structured_output(definition, method="json_schema", include_raw=True)
+    return model.bind_tools([*real, _FINDING_TOOL], tool_choice=_CHOICES[method], **settings)
 
 
 def _count_failed(model: BaseChatModel) -> None:

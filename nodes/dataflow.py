@@ -144,9 +144,12 @@ class Flow:
 
     async def load(self) -> None:
         """Read what an interrupted life of this superstep has left, and reserve for the steps it was sent with."""
-        await self.approvals.load()
-        items = await self.store.asearch(self.namespace, limit=MOST)
-        calls = await self.store.asearch(self.ledgers, limit=MOST)
+        # Asked for together, a database answers them in one round trip.
+        _, items, calls = await asyncio.gather(
+            self.approvals.load(),
+            self.store.asearch(self.namespace, limit=MOST),
+            self.store.asearch(self.ledgers, limit=MOST),
+        )
         for item in calls:
             self.recorded.setdefault(item.namespace[-1], []).append(item.value)
         wave = next_wave(self.plan, self.state["evidence"], self.state["usage"], self.state["limits"])
