@@ -14,8 +14,10 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _MONEY = re.compile(
     r"(?i)[$€£¥￥]|元|\b(?:usd|eur|gbp|cny|rmb|dollars?|euros?|pounds?|yuan)\b|\bpric|\bcosts?\b|\bfees?\b|价|费"
 )
+# A number is taken whole or not at all: one of a hundred thousand digits would be tried from each of them.
 _PAID = re.compile(
-    r"(?i)[$€£¥￥]\s?(\d[\d,.]*\d|\d)|(\d[\d,.]*\d|\d)\s?(?:元|美元|欧元|(?:dollars?|euros?|usd|eur|gbp|cny|rmb)\b)"
+    r"(?i)[$€£¥￥]\s?(\d++(?:[.,]++\d++)*+)"
+    r"|(?<![\d.,])(\d++(?:[.,]++\d++)*+)\s?(?:元|美元|欧元|(?:dollars?|euros?|usd|eur|gbp|cny|rmb)\b)"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _FUNCTION = re.compile("设在|设于|位于|[为是在有至达于从由被把的和与及每]")

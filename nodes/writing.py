@@ -169,8 +169,9 @@ async def first_text(
     if not findings and reason in ("cancelled", "plan_rejected"):
         return STOPPED[language], Usage(), False
     if not findings:
-        problem = f"\n\n{state['problem']}" if state.get("problem") else ""
-        return texts["nothing"] + problem, Usage(), False
+        # Marked like a doubt: it may quote what a model answered instead.
+        problem = " ".join((state.get("problem") or "").split())
+        return texts["nothing"] + (f"\n\n⚠ {problem}" if problem else ""), Usage(), False
     if tokens_left(state["limits"], state["usage"]) == 0:
         spent = f"max_tokens of {state['limits'].max_tokens} are spent"
         return f"({spent})\n\n" + plain_answer(findings, known, language), Usage(), False
