@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -36,7 +37,7 @@ async def test_of_steps_that_begin_together_each_has_a_head_start_and_the_longes
     await asyncio.sleep(5 * HEAD_START)
     assert [name for name, _ in steps.begun] == ["a", "c", "b"]  # nobody else was there when a came
     times = [at for _, at in steps.begun]
-    assert all(later - earlier >= 0.9 * HEAD_START for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= 0.9 * HEAD_START for earlier, later in pairwise(times))
     for end in steps.ends.values():
         end.set()
     await asyncio.gather(*tasks)
