@@ -1,16 +1,16 @@
 """Citations in the answer: code checks each one, numbers them, and removes what no tool returned."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from schemas.evidence import Evidence, Gap, Source
+from schemas.evidence import Source
 
 _BRACKETS = re.compile(
     r"(?P<image>!?)[\[【［〔](?P<inside>[^\[\]【】［］〔〕\n]{1,300})[\]】］〕]"
     r"(?P<link>\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\s?\))?"
 )
-_URL = re.compile(r"(?i)<?(?:(?:https?|ftp)://|(?<![A-Za-z0-9_.-])www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
+URL = re.compile(r"(?i)<?(?:(?:https?|ftp)://|(?<![A-Za-z0-9_.-])www\.)[^\s<>\"'()\[\]{}，。；、）】]+>?")
 _LABEL = re.compile(r"(?i)^(?:sources?|refs?|references?|citations?|cite|来源|参考)[\s:：]+(?=\S)")
 # "(source: annual report, page 4)": a citation by name.
 _BY_NAME = re.compile(
@@ -29,9 +29,8 @@ _NO_MARKS = str.maketrans("", "", _OPEN + _CLOSE)
 _MARKED = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _NUMBER = re.compile(r"\[(\d{1,9})\]")
 _NUMBER_IN_CODE = re.compile(r"(?<![\w.)\]])\[(\d{1,9})\]")
-_NO_BRACKETS = str.maketrans("[]【】［］〔〕", "()" * 4)
+NO_BRACKETS = str.maketrans("[]【】［］〔〕", "()" * 4)
 MAX_ROUNDS = 5
-MAX_DROPPED_NAMED = 50
 _INDEXED = re.compile(r"[\w.)\]]\Z")
 _TOKEN = re.compile(r"\^?[\w][\w.:#/@+-]*")
 TEXTS = {
@@ -156,10 +155,10 @@ class _Check:
         text = text if code else _BY_NAME.sub(self._by_name, _HIDDEN.sub("", text))
         for _ in range(MAX_ROUNDS):
             before = text
-            text = _URL.sub(self._url, _BRACKETS.sub(brackets, text))
+            text = URL.sub(self._url, _BRACKETS.sub(brackets, text))
             if text == before:
                 return text
-        return text.translate(_NO_BRACKETS)
+        return text.translate(NO_BRACKETS)
 
     def footnotes(self, text: str) -> str:
         """Return a text without footnotes of its own: what they name is cited where they are called, or dropped."""
@@ -221,90 +220,3 @@ def _is_citation(inside: str, names: Sequence[str], known: dict[str, Source]) ->
     if any(name in known for name in names):
         return all(_TOKEN.fullmatch(name) for name in names)
     return (len(names) == 1 and bool(_TOKEN.fullmatch(names[0]))) or all(n.isdigit() for n in names)
-
-
-def plain_answer(findings: Sequence[Evidence], known: Sequence[Source], language: str) -> str:
-    """Return an answer made of the findings themselves, for when there is no writer to ask."""
-    texts = TEXTS[language]
-    numbers = {source.id: n for n, source in enumerate(known, start=1)}
-    lines = [texts["finding"]]
-    for record in findings:
-        cites = "".join(f"[{numbers[i]}]" for i in record.source_ids if i in numbers)
-        summary = _numbered(without_own_lists(record.summary).strip(), record.source_ids, numbers)
-        lines.append(f"- {summary} {cites or '(' + texts['reasoning'] + ')'}")
-    return "\n".join(lines)
-
-
-def _numbered(summary: str, ids: Sequence[str], numbers: Mapping[str, int]) -> str:
-    """Return a summary with the step's own ids as numbers; a worker's other numbers in brackets point to nothing."""
-
-    def replaced(match: re.Match[str]) -> str:
-        name = match[1].strip()
-        if name in ids and name in numbers:
-            return f"[{numbers[name]}]"
-        return f"({name})" if name.isdigit() else match[0]
-
-    return re.sub(r"[\[【]([^\[\]【】\n]{1,200})[\]】]", replaced, summary)
-
-
-def compose(
-    checked: Checked,
-    gaps: Sequence[Gap],
-    assumptions: Sequence[str],
-    reasoned: Sequence[Evidence],
-    language: str,
-) -> str:
-    """Append what the text may not hide: sources, removed citations, reasoning, assumptions, open gaps.
-
-    Code does it, not the model.
-    """
-    texts = TEXTS[language]
-    parts = [_closed(checked.text)]
-    if checked.sources:
-        lines = [f"{n}. {_source_line(source)}" for n, source in enumerate(checked.sources, start=1)]
-        parts.append(f"## {texts['sources']}\n\n" + "\n".join(lines))
-    if checked.dropped:
-        parts.append(f"{texts['dropped']}: " + _named(checked.dropped))
-    if reasoned:
-        lines = [f"- {_plain(record.summary)[:300]}" for record in reasoned]
-        parts.append(f"## {texts['reasoned']}\n\n" + "\n".join(lines))
-    if assumptions:
-        parts.append(f"## {texts['assumptions']}\n\n" + "\n".join(f"- {_plain(a)}" for a in assumptions))
-    if gaps:
-        parts.append(f"## {texts['gaps']}\n\n" + "\n".join(f"- {_plain(gap.description)}" for gap in gaps))
-    return "\n\n".join(part for part in parts if part.strip())
-
-
-def _closed(text: str) -> str:
-    """Return a text whose last code block ends, so that what is appended is no part of it."""
-    opened = ""
-    for fence in re.findall(r"^ {0,3}(`{3,}|~{3,})", text, re.MULTILINE):
-        if not opened:
-            opened = fence
-        elif fence.startswith(opened):  # other fences are part of the code
-            opened = ""
-    return f"{text}\n{opened}" if opened else text
-
-
-def _named(dropped: Sequence[str]) -> str:
-    names = ", ".join(f"`{name[:200].replace('`', chr(39))}`" for name in dropped[:MAX_DROPPED_NAMED])
-    more = len(dropped) - MAX_DROPPED_NAMED
-    return f"{names} (+{more})" if more > 0 else names
-
-
-def _plain(text: str) -> str:
-    """Return words for a list that code makes: on one line, with nothing in them that reads as a citation or a link."""
-    return _URL.sub(r"`\g<0>`", _one_line(text).replace("`", "'").translate(_NO_BRACKETS))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _source_line(source: Source) -> str:
-    title, locator = _one_line(source.title), _one_line(source.locator)
-    if re.match(r"https?://\S+$", locator):
-        return f"{title} ({locator})" if title and title != locator else locator
-    # As code: a query holds asterisks, and a path underscores, that Markdown would read.
-    shown = f"`{locator.replace('`', chr(39))}`"
-    return f"{title} ({shown})" if title and title != locator else shown

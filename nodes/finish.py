@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from nodes.briefs import language_of, usable
-from nodes.citations import compose
+from nodes.composing import compose
 from nodes.parts import Node, Parts, emitter, thread_id
 from nodes.verdict import final_status, next_move
 from nodes.writing import written

@@ -11,7 +11,8 @@ from agents.entities import group_names
 from agents.failures import one_line
 from agents.structured import UNREADABLE, Spent, answered, raise_refusal
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
-from nodes.citations import TEXTS, Checked, check_citations, plain_answer
+from nodes.citations import TEXTS, Checked, check_citations
+from nodes.composing import plain_answer
 from nodes.flags import Asked, Flagged, flag_claims
 from nodes.parts import Parts
 from nodes.readiness import seconds_left, tokens_left

@@ -13,7 +13,8 @@ from agents.candidates import repaired
 from agents.checks import failed_checks
 from agents.claims import sentences
 from agents.patterns import MAX_SECONDS, matches
-from nodes.citations import check_citations, compose
+from nodes.citations import check_citations
+from nodes.composing import compose
 from nodes.flags import Asked, flag_claims
 from schemas.evidence import Evidence, Gap, Source
 from schemas.plan import Step, TextMatches
