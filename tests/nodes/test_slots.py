@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from nodes.slots import HEAD_START, StepSlots
+from nodes.slots import HEAD_START, Place, StepSlots
 
 
 class Steps:
@@ -18,13 +18,14 @@ class Steps:
         self.inside: list[str] = []
         self.begun: list[tuple[str, float]] = []
         self.ends: dict[str, asyncio.Event] = {}
+        self.places: dict[str, Place] = {}
 
     def start(self, name: str, way: float) -> asyncio.Task[None]:
         return asyncio.create_task(self._work(name, way), name=name)
 
     async def _work(self, name: str, way: float) -> None:
         end = self.ends[name] = asyncio.Event()
-        async with self.slots.slot("thread", self.limit, way):
+        async with self.slots.slot("thread", self.limit, way) as self.places[name]:
             self.begun.append((name, asyncio.get_running_loop().time()))
             self.inside.append(name)
             await end.wait()
@@ -43,18 +44,39 @@ async def test_of_steps_that_begin_together_each_has_a_head_start_and_the_longes
     await asyncio.gather(*tasks)
 
 
+async def turns_until(steps: Steps, inside: list[str]) -> int:
+    """Return how many turns of the loop it takes, 3 at most: a timer would take more."""
+    for turns in range(3):
+        if steps.inside == inside:
+            return turns
+        await asyncio.sleep(0)
+    return 3
+
+
+async def test_the_next_step_begins_as_soon_as_the_one_ahead_waits_for_a_tool() -> None:
+    steps = Steps(limit=3)
+    tasks = [steps.start(name, 1) for name in "abc"]
+    assert await turns_until(steps, ["a"]) < 3
+    steps.places["a"].waits()
+    assert await turns_until(steps, ["a", "b"]) < 3
+    steps.places["a"].waits()  # its second tool: the head start is b's now
+    await asyncio.sleep(0)
+    assert steps.inside == ["a", "b"]
+    steps.ends["b"].set()  # it ends without any tool
+    assert await turns_until(steps, ["a", "c"]) < 3
+    for end in steps.ends.values():
+        end.set()
+    await asyncio.gather(*tasks)
+
+
 async def test_a_step_that_begins_alone_does_not_wait() -> None:
     steps = Steps(limit=2)
     first = steps.start("a", 1)
     await asyncio.sleep(2 * HEAD_START)
     steps.ends["a"].set()
     await first
-    turns = 0
     second = steps.start("b", 1)
-    while not steps.inside and turns < 3:  # a timer would take longer than the loop's next turns
-        await asyncio.sleep(0)
-        turns += 1
-    assert steps.inside == ["b"]
+    assert await turns_until(steps, ["b"]) < 3
     steps.ends["b"].set()
     await second
 
