@@ -15,7 +15,6 @@ from nodes.dataflow import Finished
 from nodes.early_flow import EarlyFlow
 from nodes.execute import Lane, finished
 from nodes.readiness import Grant
-from nodes.slots import Place
 from schemas.evidence import Evidence, Usage
 
 DROPPED = "the plan no longer has this step"
@@ -86,8 +85,8 @@ class EarlyLane(Lane):
         await super()._step(grant)
 
     @override
-    def _attempt(self, grant: Grant, ledger: StepLedger, place: Place) -> Attempt:
-        attempt = super()._attempt(grant, ledger, place)
+    def _attempt(self, grant: Grant, ledger: StepLedger, exclusive: asyncio.Lock) -> Attempt:
+        attempt = super()._attempt(grant, ledger, exclusive)
         self.attempts[grant.step.id] = attempt
         return attempt
 

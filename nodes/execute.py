@@ -13,7 +13,6 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.types import Interrupt
-from pydantic import BaseModel
 
 from agents.crew import Crew
 from agents.ledger import StepLedger
@@ -22,9 +21,8 @@ from agents.worker import Attempt, WorkerParts
 from nodes.dataflow import Finished, Flow, read_state, step_key
 from nodes.parts import Emit, LaneNode, Parts, approvals_root, emitter, finished_root, ledger_root, thread_id
 from nodes.readiness import Grant
-from nodes.slots import Place
 from schemas.context import RunContext
-from schemas.events import StepFinished, StepReady, StepStarted, ToolStarted
+from schemas.events import StepFinished, StepReady, StepStarted
 from schemas.evidence import Evidence
 from schemas.state import LaneTask, add_usage
 
@@ -155,10 +153,10 @@ class Lane:
         ledger = self._ledger(grant)
         first = flow.ways[grant.step.id]
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
-        async with parts.slots.slot(run, limits.max_parallel_steps, first) as place:
+        async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
             await parts.drain.gate()
             # The task is made here: the run's deadline does not wait with the step.
-            attempt = self._attempt(grant, ledger, place)
+            attempt = self._attempt(grant, ledger, exclusive)
             self.emit(started(attempt, grant))
             outcome = await attempt.run(worker_config(self.config, key))
             if outcome.evidence.error_type in ("timeout", "deadline"):
@@ -185,17 +183,9 @@ class Lane:
         ledger.restore(flow.recorded.get(key, []))
         return ledger
 
-    def _attempt(self, grant: Grant, ledger: StepLedger, place: Place) -> Attempt:
+    def _attempt(self, grant: Grant, ledger: StepLedger, exclusive: asyncio.Lock) -> Attempt:
         flow = self.flow
-
-        def emit(event: BaseModel) -> None:
-            self.emit(event)
-            if isinstance(event, ToolStarted):
-                place.waits()
-
-        return Attempt(
-            self.workers, flow.task(grant), ledger, place.exclusive, flow.approvals, emit, flow.now
-        )
+        return Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit, flow.now)
 
 
 def worker_config(config: RunnableConfig, key: str) -> RunnableConfig:
