@@ -12,6 +12,8 @@ _NUMBER = re.compile(
     r"(?i)(?<![a-z_\d.,])(?P<sign>[$€£¥￥]\s?)?(?P<number>\d+(?:[.,]\d+)*)"
     r"(?P<unit>\s?(?:%|％|元|美元|欧元|万|亿|颗?星|(?:stars?|eur|usd|gbp|cny|rmb|euros?|dollars?)\b))?"
 )
+# A number whole: never begun in its middle.
+WHOLE_NUMBER = r"(?<![\d.,])\d+(?:[.,]\d+)*"
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _QUOTES = re.compile(r"“([^“”]{4,2000})”|「([^「」]{4,2000})」|\"([^\"\n]{4,2000})\"|『([^『』]{4,2000})』")
 MARKS = re.compile(

@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from agents.claims import number_key
+from agents.claims import WHOLE_NUMBER, number_key
 
 MOST = 4  # the more figures there are, the more can be made of them by chance
 _VALUE = re.compile(r"\d+(?:\.\d+)?")
-_FIGURE = r"(?<![\d.,])(\d+(?:[.,]\d+)*)"
-_SHARE = re.compile(_FIGURE + r"\s?(?:%|％|percent\b|per cent\b)")
-_MULTIPLE = re.compile(_FIGURE + r"\s?(?:times\b|x\b|×|倍)")
+_SHARE = re.compile(rf"({WHOLE_NUMBER})\s?(?:%|％|percent\b|per cent\b)")
+_MULTIPLE = re.compile(rf"({WHOLE_NUMBER})\s?(?:times\b|x\b|×|倍)")
 
 
 class Derived:

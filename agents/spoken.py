@@ -55,13 +55,13 @@ def sound(message: AIMessage, offered: Collection[str]) -> AIMessage:
         offered: names of the tools that the model was offered.
     """
     calls, unreadable = list(message.tool_calls), list(message.invalid_tool_calls)
-    if calls and not unreadable and not is_truncated(message):
-        return message  # nothing to mend
     if is_truncated(message):
         if calls:
             last = calls.pop()
             text = json.dumps(last["args"], ensure_ascii=False)
             unreadable.append(_invalid(last["name"], text, last["id"]))
+    elif calls and not unreadable:
+        return message  # nothing to mend
     else:
         for call in [*unreadable]:
             args = _meant(call) if call.get("name") in offered else None

@@ -4,16 +4,16 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from agents.claims import WHOLE_NUMBER
 from agents.passages import Passage, speaks_of_money, words_in
 
 MIN_SHARED = 2
 _CLAUSES = re.compile(
     r"[,;:()](?=\s)|[，；：（）、]|\s\(|\b(?:and|while|with|but|whereas|although)\b|[和与而但]"
 )
-_NUMBER = r"(?<![\d.,])\d+(?:[.,]\d+)*"
-_FIGURE = re.compile(_NUMBER)
+_FIGURE = re.compile(WHOLE_NUMBER)
 _WITH_UNIT = re.compile(
-    rf"(?P<figure>{_NUMBER})[\s-]?(?:(?P<latin>[^\W\d_\u3400-\u9fff]{{2,}})|(?P<han>[\u3400-\u9fff]))"
+    rf"(?P<figure>{WHOLE_NUMBER})[\s-]?(?:(?P<latin>[^\W\d_\u3400-\u9fff]{{2,}})|(?P<han>[\u3400-\u9fff]))"
 )
 
 

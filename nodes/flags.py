@@ -108,13 +108,11 @@ def flag_claims(
     grounds = Grounds(read.values(), entities, asked.question)
     sources = {id(read[source.id]): source for source in known}
 
-    def cited_in(text: str) -> list[Passages]:
-        numbers = [int(n) for n in _CITED.findall(text)]
-        return [read[checked.sources[n - 1].id] for n in numbers if 0 < n <= len(checked.sources)]
-
     @cache
-    def held(text: str) -> Held:
-        return grounds.held(text, cited_in(text) or None)
+    def judged(text: str) -> tuple[list[Passages], Held]:
+        numbers = [int(n) for n in _CITED.findall(text)]
+        cited = [read[checked.sources[n - 1].id] for n in numbers if 0 < n <= len(checked.sources)]
+        return cited, grounds.held(text, cited or None)
 
     pieces: list[Piece] = []
     again = in_code = False
@@ -123,7 +121,7 @@ def flag_claims(
         if text.isspace():
             pieces.append(Piece(text))
             continue
-        cited, said = cited_in(text), held(text)
+        cited, said = judged(text)
         found: list[Passages] = []
         if (said.doubted or (said.stated and not cited)) and not in_code and not text.startswith("#"):
             found = grounds.supporters(text, [*cited, *(read[source.id] for source in checked.sources)])
