@@ -6,18 +6,19 @@ Every step asks its model, runs one tool that takes a simulated latency (a quart
 the mean: 50 to 500 ms by default), and asks its model again. The model answers at once, so that what is above 1 is
 waiting and Planweave's own work. Waves are a plain LangGraph graph whose `Send` branches run create_agent workers with
 the same model and tool, joined after each superstep; "waves alone" is what their barriers cost if all else were free.
-The best of a plan's runs counts, on both sides: whatever else the machine does can only make one longer.
+"agents alone" is the critical path in plain create_agent workers, one after the other, with nothing beside them: on
+this machine no graph of such agents can be shorter. The best of a plan's runs counts, in every column: whatever else
+the machine does can only make one longer.
 """
 
 import argparse
 import asyncio
 import json
 import operator
-import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,105 +38,14 @@ from typing_extensions import TypedDict, override
 
 from agents.models import Models
 from benchmarks.figures import Figures
+from benchmarks.plan_cases import FAMILIES, Case, cases, ready_steps
 from benchmarks.scripted_models import Scripted, brief_of, call, finding
 from graph import RunContext, build_graph
-from nodes.lint import critical_path
 from schemas.evidence import Finding
 from schemas.limits import RunLimits
-from schemas.plan import Plan, Step
 
 PARALLEL = 16
 MOST = 1.05
-
-
-@dataclass(frozen=True)
-class Case:
-    """A plan, the seconds that each step's tool takes, and the steps that fail once and are replanned as <id>-2."""
-
-    family: str
-    plan: Plan
-    seconds: dict[str, float]
-    fails: frozenset[str] = frozenset()
-
-    @property
-    def critical(self) -> float:
-        """The length of the critical path in seconds, a repair included."""
-        length = critical_path(self.plan, self.seconds)[1]
-        return length + sum(self.seconds[f"{i}-2"] for i in self.fails)
-
-    @property
-    def repairs(self) -> list[Step]:
-        """The steps that stand in for those that fail."""
-        steps = [self.plan.step(i) for i in self.fails]
-        return [s.model_copy(update={"id": f"{s.id}-2", "replaces": s.id}) for s in steps]
-
-    @property
-    def waves_alone(self) -> float:
-        """The seconds of the plan in waves that cost nothing: each as long as its longest step."""
-        done: set[str] = set()
-        total = sum(self.seconds[s.id] for s in self.repairs)
-        while ready := ready_steps(self.plan.steps, done):
-            total += max(self.seconds[s.id] for s in ready)
-            done |= {s.id for s in ready}
-        return total
-
-
-def ready_steps(steps: Sequence[Step], done: set[str]) -> list[Step]:
-    """Return the steps that are not done, whose dependencies are."""
-    return [s for s in steps if s.id not in done and set(s.depends_on) <= done]
-
-
-def step(step_id: str, *needs: str) -> Step:
-    """Return a step that one tool run carries out."""
-    return Step(
-        id=step_id, task=f"do {step_id}", success_criteria=["known"], depends_on=list(needs), tool_budget=1
-    )
-
-
-def chains(_: random.Random) -> list[Step]:
-    """Per-item chains (search, read, extract for each of five items), then one conclusion."""
-    steps = [step(f"i{n}-{k}", *([f"i{n}-{k - 1}"] if k else [])) for n in range(5) for k in range(3)]
-    return [*steps, step("end", *(f"i{n}-2" for n in range(5)))]
-
-
-def diamond(_: random.Random) -> list[Step]:
-    """One start, two branches of two steps each, one end."""
-    return [
-        step("start"),
-        step("left", "start"),
-        step("right", "start"),
-        step("left2", "left"),
-        step("right2", "right"),
-        step("end", "left2", "right2"),
-    ]
-
-
-def randomly(rng: random.Random) -> list[Step]:
-    """A random plan of 12 steps, each with up to three dependencies among the earlier ones."""
-    return [
-        step(f"s{n}", *(f"s{m}" for m in rng.sample(range(n), min(n, rng.randint(0, 3))))) for n in range(12)
-    ]
-
-
-FAMILIES: dict[str, Callable[[random.Random], list[Step]]] = {
-    "chains": chains,
-    "diamond": diamond,
-    "random": randomly,
-    "replan": chains,
-}
-
-
-def cases(family: str, mean: float, plans: int, seed: int) -> list[Case]:
-    """Return seeded plans of a family; latencies lie between a quarter of the mean and two and a half times it."""
-    found: list[Case] = []
-    for n in range(plans):
-        rng = random.Random(f"{family}-{seed}-{n}")
-        steps = FAMILIES[family](rng)
-        ids = [s.id for s in steps]
-        fails = frozenset([ids[-1]]) if family == "replan" else frozenset[str]()
-        seconds = {i: mean * rng.triangular(0.25, 2.5, 0.6) for i in [*ids, *(f"{i}-2" for i in fails)]}
-        found.append(Case(family, Plan(goal="g", steps=steps), seconds, fails))
-    return found
 
 
 @dataclass
@@ -227,20 +137,42 @@ async def waves(case: Case) -> float:
     return max(end for _, end in clock.spans) - min(start for start, _ in clock.spans)
 
 
-def wave_graph(case: Case, clock: Clock) -> Any:
-    """Return START -> schedule -> execute x N (Send) -> schedule ...; repairs are known beforehand, after all else."""
-    saver = InMemorySaver().with_allowlist([(Finding.__module__, Finding.__name__)])
-    agent: Any = create_agent(  # pyright: ignore[reportUnknownVariableType]
+async def agents_alone(case: Case) -> float:
+    """Return the seconds that the critical path's steps take in plain agents, one after the other."""
+    clock = Clock()
+    agent = plain_agent(case, clock)
+    took = 0.0
+    for clock.speed in (0.0, 1.0):
+        began = time.perf_counter()
+        for step_id in case.way:
+            await agent.ainvoke({"messages": [plain_brief(step_id)]})
+        took = time.perf_counter() - began
+    return took
+
+
+def plain_agent(case: Case, clock: Clock) -> Any:
+    """Return the worker that one would write without Planweave."""
+    return create_agent(  # pyright: ignore[reportUnknownVariableType]
         AtOnce(case=case),
         [sleeper(case.seconds, clock)],
         response_format=ToolStrategy(Finding),
         name="worker",
     )
 
+
+def plain_brief(step_id: str) -> HumanMessage:
+    """Return the request of a step to such a worker."""
+    return HumanMessage(json.dumps({"role": "worker", "step": {"id": step_id}}))
+
+
+def wave_graph(case: Case, clock: Clock) -> Any:
+    """Return START -> schedule -> execute x N (Send) -> schedule ...; repairs are known beforehand, after all else."""
+    saver = InMemorySaver().with_allowlist([(Finding.__module__, Finding.__name__)])
+    agent = plain_agent(case, clock)
+
     async def execute(state: dict[str, str]) -> dict[str, list[str]]:
         began = time.perf_counter()
-        brief = HumanMessage(json.dumps({"role": "worker", "step": {"id": state["step_id"]}}))
-        await agent.ainvoke({"messages": [brief]})
+        await agent.ainvoke({"messages": [plain_brief(state["step_id"])]})
         clock.spans.append((began, time.perf_counter()))
         return {"done": [state["step_id"]]}
 
@@ -269,9 +201,15 @@ class Row:
     plans: int
     ours: float
     worst: float
+    agents_alone: float
     waves: float
     waves_alone: float
     serial: float
+
+    @property
+    def multiples(self) -> tuple[float, ...]:
+        """The table's columns."""
+        return self.ours, self.worst, self.agents_alone, self.waves, self.waves_alone, self.serial
 
     @property
     def good(self) -> bool:
@@ -285,17 +223,23 @@ async def measure(mean: float, plans: int, runs: int, seed: int) -> list[Row]:
 
 
 async def measured(family: str, found: Sequence[Case], runs: int) -> Row:
-    """Measure one family, both ways in turn."""
-    ours: list[float] = []
-    theirs: list[float] = []
+    """Measure one family, every way in turn."""
+    best: list[tuple[float, ...]] = []
     for case in found:
-        took = [(await lanes(case), await waves(case)) for _ in range(runs)]
-        ours.append(min(lane for lane, _ in took) / case.critical)
-        theirs.append(min(wave for _, wave in took) / case.critical)
-    alone = [case.waves_alone / case.critical for case in found]
-    serial = [sum(case.seconds.values()) / case.critical for case in found]
+        took = [[await way(case) for way in (lanes, agents_alone, waves)] for _ in range(runs)]
+        best.append(tuple(min(column) / case.critical for column in zip(*took, strict=True)))
+    ours, agents, theirs = zip(*best, strict=True)
     middle = statistics.median
-    return Row(family, len(found), middle(ours), max(ours), middle(theirs), middle(alone), middle(serial))
+    return Row(
+        family,
+        len(found),
+        ours=middle(ours),
+        worst=max(ours),
+        agents_alone=middle(agents),
+        waves=middle(theirs),
+        waves_alone=middle(case.waves_alone / case.critical for case in found),
+        serial=middle(sum(case.seconds.values()) / case.critical for case in found),
+    )
 
 
 def figures(rows: Sequence[Row]) -> Figures:
@@ -303,15 +247,8 @@ def figures(rows: Sequence[Row]) -> Figures:
     return Figures(
         "Makespan",
         "First step's start to last step's end, as a multiple of the critical path; median over the plans.",
-        ("family", "plans", "Planweave", "its worst", "waves", "waves alone", "one by one"),
-        [
-            (
-                row.family,
-                str(row.plans),
-                *(f"{n:.3f}" for n in (row.ours, row.worst, row.waves, row.waves_alone, row.serial)),
-            )
-            for row in rows
-        ],
+        ("family", "plans", "Planweave", "its worst", "agents alone", "waves", "waves alone", "one by one"),
+        [(row.family, str(row.plans), *(f"{n:.3f}" for n in row.multiples)) for row in rows],
     )
 
 

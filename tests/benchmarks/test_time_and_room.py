@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks import report
 from benchmarks.figures import Figures
-from benchmarks.makespan import FAMILIES, Case, cases, diamond, lanes, measured, ready_steps, waves
+from benchmarks.makespan import agents_alone, lanes, measured, waves
 from benchmarks.many_runs import measure
 from benchmarks.overhead import stored_bytes
+from benchmarks.plan_cases import FAMILIES, Case, cases, diamond, ready_steps
 from schemas.plan import Plan
 
 
@@ -37,17 +39,21 @@ def test_waves_alone_wait_for_the_longest_of_each_wave_and_repairs_come_last() -
     whole = Case("d", Plan(goal="g", steps=steps), seconds)
     assert whole.critical == 1 + 2 + 6 + 1
     assert whole.waves_alone == 1 + 5 + 6 + 1
+    assert whole.way == ["start", "right", "right2", "end"]
     failing = Case("d", whole.plan, seconds, frozenset(["end"]))
     assert failing.critical == whole.critical + 10
+    assert failing.way == [*whole.way, "end-2"]
     assert failing.waves_alone == whole.waves_alone + 10
     assert [s.id for s in ready_steps(steps, {"start"})] == ["left", "right"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_both_ways_carry_out_every_family(family: str) -> None:
+@pytest.mark.parametrize("way", [lanes, waves, agents_alone])
+async def test_every_way_carries_out_every_family(
+    family: str, way: Callable[[Case], Awaitable[float]]
+) -> None:
     (case,) = cases(family, 0.001, 1, seed=1)
-    assert await lanes(case) >= case.critical
-    assert await waves(case) >= case.critical
+    assert await way(case) >= case.critical
 
 
 async def test_lanes_are_shorter_than_waves_where_a_long_step_holds_no_other_up() -> None:

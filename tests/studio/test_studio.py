@@ -331,7 +331,8 @@ def test_invariant_13_a_run_stopped_by_its_person_goes_on_without_repeating_a_st
     started = {part.data["step_id"] for part in parts if part.data.get("type") == "step_started"}
     assert started & finished == set()
     values = server.state(thread_id)["values"]
-    assert values["status"] == "partial"
+    runs = [(run["run_id"], run["status"]) for run in server.ask.runs.list(thread_id)]
+    assert values["status"] == "partial", (runs, run_id, parts[-3:])
     assert len({record["step_id"] for record in values["evidence"]}) == len(values["evidence"])
 
 
