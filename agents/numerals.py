@@ -43,7 +43,9 @@ _TENS = {
 _SMALL = _UNITS | _TENS
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _WORD = "|".join((*_SMALL, *_SCALES))
-_ENGLISH = re.compile(rf"(?i)\b(?:{_WORD})(?:(?:[\s-]+and)?[\s-]+(?:{_WORD}))*\b")
+# Their first letters turn most words away at once.
+_FIRST = "".join(sorted({word[0] for word in (*_SMALL, *_SCALES)}))
+_ENGLISH = re.compile(rf"(?i)\b(?=[{_FIRST}])(?:{_WORD})(?:(?:[\s-]+and)?[\s-]+(?:{_WORD}))*\b")
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _POWERS = {"十": 10, "百": 100, "千": 1_000}
 _MYRIADS = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}

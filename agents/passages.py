@@ -65,6 +65,11 @@ def speaks_of_money(text: str) -> bool:
     return bool(_MONEY.search(text))
 
 
+def numbers_in(text: str) -> set[str]:
+    """Return the numbers of a text, as number_key writes them."""
+    return {number_key(number) for number in _NUMBER.findall(text)}
+
+
 @dataclass
 class Passage:
     """One sentence or line; `above` is the heading and the table head that it stands under."""
@@ -81,6 +86,11 @@ class Passage:
     def words(self) -> frozenset[str]:
         """Content of the passage and of what it stands under."""
         return words_in(self.said)
+
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        """The numbers of the passage, as number_key writes them."""
+        return frozenset(numbers_in(self.text))
 
     @cached_property
     def speaks_of_money(self) -> bool:
@@ -103,9 +113,13 @@ class Passages:
         return unicodedata.normalize("NFKC", f"{self.source.title}\n{self.source.locator}").casefold()
 
     @cached_property
+    def _plain(self) -> str:
+        return plain(self.source.text)
+
+    @cached_property
     def whole(self) -> str:
         """Everything, casefolded."""
-        return f"{self.label}\n{plain(self.source.text).casefold()}"
+        return f"{self.label}\n{self._plain.casefold()}"
 
     @cached_property
     def letters(self) -> str:
@@ -113,28 +127,52 @@ class Passages:
         return f"{letters(self.label)}\n{letters(self.source.text)}"
 
     @cached_property
-    def _all(self) -> list[Passage]:
-        return [Passage(self.label, ""), *_passages(plain(self.source.text))]
+    def _lines(self) -> list["_Line"]:
+        """The label, then each line of the text with what it stands under. No line is cut before it is asked for."""
+        return [_Line(self.label), *_lines(self._plain)]
 
     @cached_property
-    def _by_figure(self) -> dict[str, list[Passage]]:
-        index: dict[str, list[Passage]] = {}
-        for passage in self._all:
-            for key in {number_key(n) for n in _NUMBER.findall(passage.text)}:
-                index.setdefault(key, []).append(passage)
+    def _lines_by_figure(self) -> dict[str, list["_Line"]]:
+        index: dict[str, list[_Line]] = {}
+        for line in self._lines:
+            for key in numbers_in(line.text):
+                index.setdefault(key, []).append(line)
         return index
 
     def with_figure(self, key: str) -> list[Passage]:
         """Return the passages that have a figure, given as number_key writes it."""
-        return self._by_figure.get(key, [])
+        lines = self._lines_by_figure.get(key, ())
+        return [passage for line in lines for passage in line.passages if key in passage.figures]
 
     def with_word(self, word: str) -> Iterator[Passage]:
         """Return the passages that have a word, given casefolded."""
         if word in self.whole:
-            yield from (passage for passage in self._all if word in passage.text.casefold())
+            for line in self._lines:
+                if word in line.folded:
+                    yield from (passage for passage in line.passages if word in passage.text.casefold())
 
 
-def _passages(text: str) -> Iterator[Passage]:
+@dataclass(eq=False)
+class _Line:
+    """One line of a text, the heading and the table head it stands under; a row of a table is one passage."""
+
+    text: str
+    heading: str = ""
+    head: str = ""
+    is_row: bool = True
+
+    @cached_property
+    def folded(self) -> str:
+        return self.text.casefold()
+
+    @cached_property
+    def passages(self) -> list[Passage]:
+        pieces = [self.text] if self.is_row else sentences(self.text)
+        above = f"{self.heading}\n{self.head}" if self.heading or self.head else ""
+        return [Passage(part, above) for piece in pieces for part in _windows(piece) if part.strip()]
+
+
+def _lines(text: str) -> Iterator[_Line]:
     heading = head = ""
     for line in text.split("\n"):
         row = line.lstrip().startswith("|")
@@ -142,11 +180,9 @@ def _passages(text: str) -> Iterator[Passage]:
             heading = line.strip("# ")
         if not row:
             head = ""
-        above = f"{heading}\n{head}"
+        yield _Line(line, heading, head, row)
         if row and not head:
             head = line
-        for piece in [line] if row else sentences(line):
-            yield from (Passage(part, above) for part in _windows(piece) if part.strip())
 
 
 def _windows(piece: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -21,6 +22,7 @@ from agents.draining import Drain
 from agents.entities import group_names
 from agents.failures import ModelCallFailed, model_error_type, one_line
 from agents.ledger import EXCERPT_CHARS, StepLedger
+from agents.long_texts import read_beside
 from agents.middleware.answer import usage_in
 from agents.middleware.approval import Approvals
 from agents.middleware.at_work import AT_WORK, StepAtWork
@@ -120,7 +122,8 @@ class Attempt:
         """
         finding, error_type, detail = await self._work(config)
         texts = await self._texts() if finding is not None else []
-        evidence = self._evidence(finding, error_type, detail, texts)
+        judged = partial(self._evidence, finding, error_type, detail, texts)
+        evidence = await read_beside(judged, (source.text for source in texts))
         if evidence.passed:
             evidence = await self._checked(evidence)
         cited = {*evidence.source_ids}

@@ -9,6 +9,7 @@ from typing import Any
 from agents.candidates import prose
 from agents.entities import group_names
 from agents.failures import one_line
+from agents.long_texts import read_beside
 from agents.structured import UNREADABLE, Spent, answered, raise_refusal
 from nodes.briefs import cited_sources, language_of, request, usable, writer_brief
 from nodes.citations import TEXTS, Checked, check_citations
@@ -72,7 +73,7 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
     raw, usage, by_writer = await first_text(parts, state, known, language, reason)
     if not usable(state):  # code's own words: what stopped the run
         return check_citations(raw, known), usage
-    draft = examined(raw, material)
+    draft = await examined(raw, material)
     if by_writer and draft.flagged.doubted and may_be_rewritten(parts, state, usage):
         left = seconds_left(state["limits"], state["evidence"], state["usage"] + usage)
         draft, spent = await without_doubts(parts, state, draft, material, left)
@@ -89,7 +90,7 @@ async def written(parts: Parts, state: TaskState, reason: StopReason) -> tuple[C
         more = {"previous": draft.raw, "remarks": remarks}
         raw, _, spent = await ask_writer(parts, state, writer_brief(state, known, language) | more)
         usage += spent
-        revised = examined(raw, material)
+        revised = await examined(raw, material)
         # A revision may not add a claim without a source, and a writer that fails takes nothing away.
         if says_anything(raw, known) and revised.faults <= draft.faults:
             draft = revised
@@ -113,7 +114,7 @@ async def without_doubts(
     brief = writer_brief(state, material.known, material.language)
     brief |= {"previous": draft.raw, "remarks": remarks}
     raw, _, usage = await ask_writer(parts, state, brief, seconds)
-    again = examined(raw, material)
+    again = await examined(raw, material)
     better = again.flagged.doubted < draft.flagged.doubted and len(again.checked.dropped) <= len(
         draft.checked.dropped
     )
@@ -127,11 +128,15 @@ def may_go_on(state: TaskState, spent: Usage) -> bool:
     return seconds_left(limits, state["evidence"], usage) > 0 and tokens_left(limits, usage) != 0
 
 
-def examined(raw: str, material: Material) -> Draft:
+async def examined(raw: str, material: Material) -> Draft:
     """Check a text's citations and claims by code."""
-    checked = check_citations(raw, material.known)
-    flagged = flag_claims(checked, material.known, material.texts, material.language, material.asked)
-    return Draft(raw, checked, flagged)
+
+    def draft() -> Draft:
+        checked = check_citations(raw, material.known)
+        flagged = flag_claims(checked, material.known, material.texts, material.language, material.asked)
+        return Draft(raw, checked, flagged)
+
+    return await read_beside(draft, [raw, *material.texts.values()])
 
 
 async def criticised(parts: Parts, state: TaskState, draft: Draft) -> tuple[list[str], Usage]:
