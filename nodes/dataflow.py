@@ -95,6 +95,10 @@ class Flow:
         """The longest way from each step's start to the plan's end: what to start first."""
         return remaining_seconds(self.plan)
 
+    def leads(self, step_id: str) -> bool:
+        """Return whether other steps wait for this one."""
+        return any(step_id in step.depends_on for step in self.plan.steps)
+
     def seconds_left(self) -> float:
         """Return the seconds before the run's deadline."""
         return self.left - (self.clock() - self.began)

@@ -151,9 +151,9 @@ class Lane:
         limits = flow.state["limits"]
         key = step_key(self.checkpoint_id, grant.step.id, flow.attempt(grant.step.id))
         ledger = self._ledger(grant)
-        first = flow.ways[grant.step.id]
+        way, leads = flow.ways[grant.step.id], flow.leads(grant.step.id)
         run = self.thread or self.checkpoint_id  # runs without a thread share nothing either
-        async with parts.slots.slot(run, limits.max_parallel_steps, first) as exclusive:
+        async with parts.slots.slot(run, limits.max_parallel_steps, way, leads=leads) as exclusive:
             await parts.drain.gate()
             # The task is made here: the run's deadline does not wait with the step.
             attempt = self._attempt(grant, ledger, exclusive)

@@ -161,7 +161,12 @@ def lineage(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
 def within(steps: Sequence[Step]) -> list[Step]:
     """Return the steps without their dependencies on others: optional steps that failed, or what has given way."""
     ids = {step.id for step in steps}
-    return [s.model_copy(update={"depends_on": [d for d in s.depends_on if d in ids]}) for s in steps]
+
+    def kept(step: Step) -> Step:
+        needs = [need for need in step.depends_on if need in ids]
+        return step if needs == step.depends_on else step.model_copy(update={"depends_on": needs})
+
+    return [kept(step) for step in steps]
 
 
 def stand_ins(steps: Iterable[Step]) -> dict[str, list[str]]:
