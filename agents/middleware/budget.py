@@ -15,8 +15,9 @@ from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from typing_extensions import override
 
+from agents.call_record import CallRecord, call_identity, call_key
 from agents.failures import one_line, tool_error_type
-from agents.ledger import CallRecord, StepLedger, call_identity, call_key
+from agents.ledger import StepLedger
 from agents.middleware.approval import ask_person
 from agents.middleware.at_work import StepAtWork, at_work
 from agents.middleware.notices import end_notice, soft_notice

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from agents.ledger import call_key
+from agents.call_record import call_key
 from agents.middleware.fit import size
 from tools.registry import ToolRegistry
 

@@ -16,7 +16,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from agents.answers import Answers
-from agents.ledger import StepLedger, call_identity
+from agents.call_record import call_identity
+from agents.ledger import StepLedger
 from graph.persistence import Kept
 from schemas.errors import StorageError
 from tests.conftest import Look
