@@ -1,5 +1,6 @@
 """Machine checks and Python verifiers: rule 3 of the pass rule."""
 
+import asyncio
 import inspect
 import json
 import re
@@ -7,9 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
 
 from agents.failures import one_line
 from agents.patterns import matches
+from schemas.errors import StorageError
 from schemas.evidence import Evidence
 from schemas.plan import (
     Check,
@@ -21,6 +24,7 @@ from schemas.plan import (
     Step,
     TextMatches,
 )
+from tools.own_thread import staying, threaded
 
 StepVerifier = Callable[[Step, Evidence], bool | Awaitable[bool]]
 Tools = Callable[[str], BaseTool | None]
@@ -42,6 +46,8 @@ async def failed_checks(
     for check in step.checks:
         try:
             reason = await _check(check, evidence, tools)
+        except (GraphBubbleUp, StorageError):
+            raise
         except Exception as error:  # noqa: BLE001 - a check that cannot run has not passed
             reason = one_line(error)
         if reason:
@@ -54,16 +60,40 @@ async def failed_checks(
 
 
 async def verdict_of(name: str, verify: Callable[..., Any], *args: Any) -> str:
-    """Call a verifier; return "" when it says True, else why it does not pass. Anything but a bool is an error."""
+    """Call a verifier; return "" when it says True, else why it does not pass. Anything but a bool is an error.
+
+    Raises:
+        GraphBubbleUp, StorageError: LangGraph's signals, and a failed database, pass through.
+    """
+    task = asyncio.ensure_future(_answer(verify, *args))
     try:
-        answer = verify(*args)
-        if inspect.isawaitable(answer):
-            answer = await answer
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if task.cancelled():  # by itself: nobody has asked the step to stop
+        return f"{name} failed: it ended by cancelling itself"
+    try:
+        answer = task.result()
+    except (GraphBubbleUp, StorageError):
+        raise
     except Exception as error:  # noqa: BLE001 - a verifier is foreign code
         return f"{name} failed: {one_line(error)}"
     if not isinstance(answer, bool):
         return f"{name} returned {type(answer).__name__}, not a bool"
     return "" if answer else f"{name} said no"
+
+
+async def _answer(verify: Callable[..., Any], *args: Any) -> Any:
+    """Return what a verifier answers: a sync one works in a thread, where it holds up no other step."""
+    if inspect.iscoroutinefunction(verify) or inspect.iscoroutinefunction(type(verify).__call__):
+        return await staying(verify)(*args)
+    answer = await threaded(verify)(*args)
+    return await staying(_awaited)(answer) if inspect.isawaitable(answer) else answer
+
+
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
 
 
 async def _check(check: Check, evidence: Evidence, tools: Tools) -> str:

@@ -17,11 +17,17 @@ class Drain:
         self.begun = False
         self.at_work = 0
         self._idle: asyncio.Event | None = None
+        self._held: set[asyncio.Future[None]] = set()
 
     async def gate(self) -> None:
-        """Let whoever comes by pass; after a stop has been asked for, keep them until they are cancelled."""
-        if self.begun:
-            await asyncio.Event().wait()
+        """Let whoever comes by pass; after a stop has been asked for, keep them until it is taken back, or they are cancelled."""
+        while self.begun:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._held.add(turn)
+            try:
+                await turn
+            finally:
+                self._held.discard(turn)
 
     @asynccontextmanager
     async def work(self) -> AsyncGenerator[None]:
@@ -38,7 +44,7 @@ class Drain:
     async def finish(self) -> int:
         """Begin nothing more, and wait for what runs; then the runs can be cancelled.
 
-        Cancelled, it lets what comes next begin again: the runs have ended by themselves.
+        Cancelled, it lets what it held back go on.
 
         Returns:
             How many calls are still at work when the grace has passed; what becomes of them is what a crash would do.
@@ -52,5 +58,12 @@ class Drain:
             pass
         except asyncio.CancelledError:
             self.begun = False
+            for turn in self._held:  # each in its own event loop
+                turn.get_loop().call_soon_threadsafe(_let_go, turn)
             raise
         return self.at_work
+
+
+def _let_go(turn: "asyncio.Future[None]") -> None:
+    if not turn.done():
+        turn.set_result(None)

@@ -23,6 +23,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]+")
 _FUNCTION = re.compile("设在|设于|位于|[为是在有至达于从由被把的和与及每]")
 MAX_UNITS = 10_000
 WINDOW, OVERLAP = 1_200, 200
+BLOCK = 50_000
 _OF_NUMBERS = frozenset("0123456789.,")
 
 
@@ -38,7 +39,17 @@ class SourceText:
 
 def plain(text: str) -> str:
     """Return a text in one form of characters, its numbers in digits."""
-    return in_digits(unicodedata.normalize("NFKC", text))
+    # A pattern holds all threads up while it reads; between blocks the others go on.
+    return "".join(in_digits(unicodedata.normalize("NFKC", block)) for block in _blocks(text))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Cut a text behind lines."""
+    at = 0
+    while at < len(text):
+        line_end = text.find("\n", at + BLOCK) + 1
+        yield text[at : line_end or len(text)]
+        at = line_end or len(text)
 
 
 def words_in(text: str) -> frozenset[str]:

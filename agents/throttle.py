@@ -40,7 +40,9 @@ class Gate:
         """Change the bounds; who is inside stays inside."""
         with self._guard:
             self.at_once = at_once
-            if (self.rate.per_minute if self.rate else None) != per_minute:
+            if self.rate is not None and per_minute:
+                self.rate.per_minute = per_minute  # what it remembers of the last minute counts for any bound
+            else:
                 self.rate = RateLimit(per_minute) if per_minute else None
 
     @asynccontextmanager

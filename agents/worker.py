@@ -79,6 +79,7 @@ class Attempt:
     approvals: Approvals
     emit: Callable[[BaseModel], None]
     now: Callable[[], datetime]
+    tokens_left: Callable[[], int | None]
     started_at: datetime = field(init=False)
     deadline: float = field(init=False)
     seconds: float = field(init=False)
@@ -102,7 +103,8 @@ class Attempt:
             max_request_chars=self.limits.max_request_chars,
             seconds=self.seconds,
             seconds_left=self.seconds_left,
-            max_tokens=self.task["tokens_left"],
+            max_tokens=self.limits.max_tokens,
+            tokens_left=self.tokens_left,
             approvals=self.approvals,
             sources=self._known_sources,
             known_texts=self._known_texts,

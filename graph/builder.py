@@ -32,6 +32,7 @@ from graph.routing import (
 from graph.serializer import readable
 from graph.settings import Settings, load_settings
 from graph.threads import TaskGraph
+from graph.whole_tasks import with_whole_tasks
 from nodes.approve import make_approve
 from nodes.clarify import make_clarify
 from nodes.escalate import make_escalate
@@ -125,16 +126,23 @@ def build_graph(
         verify_goal=verify_goal,
         **(parts or {}),
     )
-    compiled = wire(whole).compile(checkpointer=readable(checkpointer), store=store, name="planweave")
+    compiled = wire(whole).compile(
+        checkpointer=with_whole_tasks(readable(checkpointer)), store=store, name="planweave"
+    )
     return TaskGraph.of(compiled, whole, locks or ThreadLocks())
 
 
 def offered(tools: Sequence[BaseTool], artifacts: ArtifactStore) -> list[BaseTool]:
     """Return the tools, sync ones in threads of their own, with read_document for whatever gets too long."""
-    offered = [in_own_thread(tool) for tool in tools]
+    offered = [in_own_thread(_not_direct(tool)) for tool in tools]
     if offered and all(tool.name != READ_DOCUMENT for tool in offered):
         offered.append(whole_text_tool(dict, artifacts, None))
     return offered
+
+
+def _not_direct(tool: BaseTool) -> BaseTool:
+    # A result returned directly would end the worker before it has concluded.
+    return tool.model_copy(update={"return_direct": False}) if tool.return_direct else tool
 
 
 def configured_models(settings: Settings) -> Models:

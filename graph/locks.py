@@ -1,5 +1,6 @@
 """One run per thread: locks that the system frees when a process dies, however it dies."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -9,6 +10,8 @@ from filelock import FileLock, Timeout
 
 from schemas.errors import StorageError, ThreadBusy
 from tools.artifacts import no_room
+
+GLANCES, GLANCE_SECONDS = 3, 0.02
 
 
 class ThreadLocks:
@@ -52,7 +55,7 @@ class ThreadLocks:
             ThreadBusy: one of them holds it. StorageError: the lock cannot be made.
         """
         lock = self._file_lock(thread_id)
-        if lock is not None and not acquired(lock):
+        if lock is not None and not await _acquired_at_last(lock):
             raise busy(thread_id)
         try:
             yield
@@ -78,6 +81,15 @@ class ThreadLocks:
             return None
         name = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
         return FileLock(self._folder / f"{name}.lock", is_singleton=False, thread_local=False)
+
+
+async def _acquired_at_last(lock: FileLock) -> bool:
+    # Who lists the threads holds each lock for a moment, to see whether it is free.
+    for _ in range(GLANCES):
+        if acquired(lock):
+            return True
+        await asyncio.sleep(GLANCE_SECONDS)
+    return acquired(lock)
 
 
 def busy(thread_id: str) -> ThreadBusy:

@@ -27,6 +27,7 @@ from graph.resuming import (
     nothing_to_resume,
 )
 from graph.serializer import with_our_serializer
+from graph.whole_tasks import with_whole_tasks
 from nodes.dataflow import with_finished
 from nodes.parts import Parts, approvals_root, finished_root, ledger_root
 from nodes.streamed import with_early
@@ -83,7 +84,7 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         update = dict(update or {})
         if isinstance(update.get("checkpointer"), BaseCheckpointSaver):
             # An Agent Server brings its own, whose serializer does not know our classes.
-            update["checkpointer"] = with_our_serializer(update["checkpointer"])
+            update["checkpointer"] = with_whole_tasks(with_our_serializer(update["checkpointer"]))
         attrs = {key: value for key, value in vars(self).items() if key not in own} | update
         graph = type(self)(**attrs)
         graph.parts, graph.locks = self.parts, self.locks
@@ -147,6 +148,10 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         if not thread_id or not (input is None or isinstance(input, Command)):
             raise InputError("an objective is needed: pass {'objective': '...'}")
         state = await self.aget_state(config)
+        # Repeated with this life's checkpoints: the next life may find only those.
+        stored = cast("Mapping[str, Any]", state.metadata or {}).get(CHOICES)
+        if stored:
+            config["metadata"] = {**(config.get("metadata") or {}), CHOICES: stored}
         if delivered_again(config, state):
             return None, self._own_context(state, context)
         problem = nothing_to_resume(cast("Command[Any] | None", input), state)

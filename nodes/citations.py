@@ -140,8 +140,8 @@ class _Check:
         # Numbers win: they are what the writer was shown, and a tool may have named its sources "1" and "2".
         self._names = {source.id: source for source in known}
         self._names |= {str(n): source for n, source in enumerate(known, start=1)}
-        self._locators = {source.locator: source for source in known}
-        self._titles = {source.title: source for source in known}
+        self._locators = {source.locator: source for source in known if source.locator.strip()}
+        self._titles = {source.title: source for source in known if source.title.strip()}
         self._numbers: dict[str, int] = {}
         self.sources: list[Source] = []
         self.dropped: dict[str, None] = {}
@@ -170,7 +170,9 @@ class _Check:
 
     def _named(self, name: str) -> str:
         """Return the mark of the source that a name means: its id, its number, its locator or its title."""
-        wanted = name.strip(' \t.。`"“”')
+        wanted = name.strip(' \t\n.。`"“”')
+        if not wanted:
+            return ""
         known = self._names.get(wanted) or self._locators.get(wanted) or self._titles.get(wanted)
         return self._mark(known) if known else self._drop(name.strip())
 

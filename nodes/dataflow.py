@@ -9,8 +9,8 @@ goes on. A fork has another checkpoint, and runs its steps anew.
 import asyncio
 import hashlib
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -21,14 +21,15 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict
 
 from agents.middleware.approval import Approvals
-from nodes.readiness import Grant, next_wave, remaining_seconds, seconds_left, step_task
+from agents.worker import Attempt
+from nodes.readiness import Grant, next_wave, remaining_seconds, seconds_left, step_task, tokens_left
 from schemas.evidence import Evidence, Source, Usage
 from schemas.plan import Plan
 from schemas.state import StepTask, TaskState, merge_evidence, merge_sources
 
 READ = "__pregel_read"
 MOST = 100_000
-STATE_KEYS = ["choices", "objective", "plan", "limits", "evidence", "sources", "usage"]
+STATE_KEYS = ["run_id", "choices", "objective", "plan", "limits", "evidence", "sources", "usage"]
 
 
 class Finished(BaseModel):
@@ -56,6 +57,7 @@ class Flow:
         running: steps at work, with the tool runs reserved for them; those that wait for a person, too.
         finished: what has been done in this superstep, in this life or an earlier one of the process.
         recorded: step key (see step_key) -> tool calls that an earlier life has recorded.
+        at_work: attempts that run in this life, by step.
         evidence, usage: all there is, of this superstep too.
         left: seconds before the deadline when this life of the superstep began; what earlier lives have spent is gone.
         clock, began: monotonic seconds; began_at: wall clock at that moment. Whatever happens to the wall clock while
@@ -73,6 +75,7 @@ class Flow:
     running: dict[str, int] = field(default_factory=dict[str, int])
     finished: list[Finished] = field(default_factory=list[Finished])
     recorded: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
+    at_work: dict[str, Attempt] = field(default_factory=dict[str, Attempt])
     evidence: list[Evidence] = field(init=False)
     usage: Usage = field(init=False)
     left: float = field(init=False)
@@ -102,6 +105,20 @@ class Flow:
     def seconds_left(self) -> float:
         """Return the seconds before the run's deadline."""
         return self.left - (self.clock() - self.began)
+
+    def tokens_left(self) -> int | None:
+        """Return the tokens that the run may still use, None = no bound; what steps at work have used is gone."""
+        left = tokens_left(self.state["limits"], self.usage)
+        return None if left is None else left - sum(a.work.spent.tokens for a in self.at_work.values())
+
+    @contextmanager
+    def working(self, attempt: Attempt) -> Generator[None]:
+        """Count what an attempt uses, as long as it runs."""
+        self.at_work[attempt.step.id] = attempt
+        try:
+            yield
+        finally:
+            del self.at_work[attempt.step.id]
 
     def now(self) -> datetime:
         """Return the wall clock's time, as if it had not been set since the superstep began."""

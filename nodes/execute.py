@@ -16,7 +16,7 @@ from langgraph.types import Interrupt
 
 from agents.crew import Crew
 from agents.ledger import StepLedger
-from agents.middleware.approval import Approvals
+from agents.middleware.approval import SCRATCHPAD, Approvals
 from agents.worker import Attempt, WorkerParts
 from nodes.dataflow import Finished, Flow, read_state, step_key
 from nodes.parts import Emit, LaneNode, Parts, approvals_root, emitter, finished_root, ledger_root, thread_id
@@ -26,7 +26,6 @@ from schemas.events import StepFinished, StepReady, StepStarted
 from schemas.evidence import Evidence
 from schemas.state import LaneTask, add_usage
 
-SCRATCHPAD = "__pregel_scratchpad"
 DURABILITY = "__pregel_durability"
 
 
@@ -45,7 +44,7 @@ def make_execute(parts: Parts) -> LaneNode:
             namespace = (*finished_root(thread), checkpoint_id)
             ledgers = (*ledger_root(thread), checkpoint_id)
             state = read_state(config)
-            approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread))
+            approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread, state["run_id"]))
             flow = Flow(state, store, namespace, ledgers, approvals, parts.clock, parts.clock(), parts.now())
             await flow.load()
             return flow
@@ -158,7 +157,8 @@ class Lane:
             # The task is made here: the run's deadline does not wait with the step.
             attempt = self._attempt(grant, ledger, exclusive)
             self.emit(started(attempt, grant))
-            outcome = await attempt.run(worker_config(self.config, key))
+            with flow.working(attempt):
+                outcome = await attempt.run(worker_config(self.config, key))
             if outcome.evidence.error_type in ("timeout", "deadline"):
                 await parts.drain.gate()  # it was held back: the time was not its own
             item = Finished(
@@ -185,7 +185,16 @@ class Lane:
 
     def _attempt(self, grant: Grant, ledger: StepLedger, exclusive: asyncio.Lock) -> Attempt:
         flow = self.flow
-        return Attempt(self.workers, flow.task(grant), ledger, exclusive, flow.approvals, self.emit, flow.now)
+        return Attempt(
+            self.workers,
+            flow.task(grant),
+            ledger,
+            exclusive,
+            flow.approvals,
+            self.emit,
+            flow.now,
+            flow.tokens_left,
+        )
 
 
 def worker_config(config: RunnableConfig, key: str) -> RunnableConfig:

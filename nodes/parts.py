@@ -103,9 +103,9 @@ def finished_root(thread_id: str) -> tuple[str, ...]:
     return ("planweave", "finished", ledger_root(thread_id)[-1])
 
 
-def approvals_root(thread_id: str) -> tuple[str, ...]:
-    """Return the Store namespace of what a person has allowed for the thread's run."""
-    return ("planweave", "approvals", ledger_root(thread_id)[-1])
+def approvals_root(thread_id: str, *run_id: str) -> tuple[str, ...]:
+    """Return the Store namespace of what a person has allowed on a thread; for one of its runs, if that is named."""
+    return ("planweave", "approvals", *(ledger_root(name)[-1] for name in (thread_id, *run_id)))
 
 
 def ledger_root(thread_id: str) -> tuple[str, ...]:

@@ -228,7 +228,6 @@ def step_task(state: TaskState, plan: Plan, grant: Grant) -> StepTask:
         attempt=1 + sum(e.step_id == step.id for e in state["evidence"]),
         grant=grant.tool_calls,
         seconds_left=seconds_left(state["limits"], state["evidence"], state["usage"]),
-        tokens_left=tokens_left(state["limits"], state["usage"]),
         limits=state["limits"],
         dependencies=[dependency(s, records[s.id], state["sources"]) for s in needs],
     )

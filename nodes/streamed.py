@@ -196,7 +196,7 @@ async def early_work(
     info = runtime.execution_info
     checkpoint_id, task_id = (info.checkpoint_id, info.task_id) if info else ("", "")
     store = runtime.store or parts.store
-    approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread))
+    approvals = Approvals(state["choices"].autonomy, store, approvals_root(thread, state["run_id"]))
     steps, records = all_steps(state["plans"]), latest(state["evidence"])
     flow = EarlyFlow(
         state,

@@ -142,7 +142,7 @@ class StepTask(TypedDict):
 
     Attributes:
         grant: tool runs reserved for this step.
-        seconds_left: of the run's deadline; tokens_left: of its max_tokens, None = no bound.
+        seconds_left: of the run's deadline.
         dependencies: evidence of direct dependencies, in plan order, with their sources.
     """
 
@@ -152,7 +152,6 @@ class StepTask(TypedDict):
     attempt: int
     grant: int
     seconds_left: float
-    tokens_left: int | None
     limits: RunLimits
     dependencies: list[Dependency]
 

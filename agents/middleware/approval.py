@@ -1,14 +1,19 @@
 """A person's yes for tools that write, execute or send."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.messages import ToolCall
+from langgraph.config import get_config
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
 from schemas.context import Autonomy
 from tools.registry import ToolSpec
+
+# Where LangGraph keeps what a task has been answered.
+SCRATCHPAD = "__pregel_scratchpad"
 
 
 class Approvals:
@@ -16,28 +21,32 @@ class Approvals:
 
     Args:
         autonomy: of the run.
-        store: keeps what was said, so that a resume need not ask again; namespace: of the run's thread in it.
+        store: keeps what was said, so that a resume need not ask again; namespace: of the run in it.
     """
 
     def __init__(self, autonomy: Autonomy, store: BaseStore, namespace: tuple[str, ...]) -> None:
         self.autonomy: Autonomy = autonomy
         self._store = store
         self._namespace = namespace
-        self._always: set[str] = set()
+        self._earlier: set[str] = set()
+        self._now: set[str] = set()
 
     async def load(self) -> None:
         """Read what has been allowed earlier in the run."""
-        self._always = {
+        self._earlier = {
             str(item.value["tool"]) for item in await self._store.asearch(self._namespace, limit=1000)
         }
 
     def given(self, tool: str) -> bool:
-        """Return whether the tool may run without asking."""
-        return self.autonomy == "all" or tool in self._always
+        """Return whether the calling task's tool may run without asking."""
+        if self.autonomy == "all" or tool in self._earlier:
+            return True
+        # Said a moment ago, of another call: one that was answered together with it goes by its own answer.
+        return tool in self._now and not is_answered()
 
     async def allow(self, tool: str) -> None:
         """Let a tool run without asking until the run's end."""
-        self._always.add(tool)
+        self._now.add(tool)
         await self._store.aput(self._namespace, tool, {"tool": tool}, index=False)
 
 
@@ -51,9 +60,23 @@ class ToolDecision:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-def ask_person(step_id: str, spec: ToolSpec, call: ToolCall) -> ToolDecision:
+def is_answered() -> bool:
+    """Return whether a person's answer waits for the calling task."""
+    scratchpad = get_config().get("configurable", {}).get(SCRATCHPAD)
+    return bool(getattr(scratchpad, "resume", None))
+
+
+def ask_person(
+    step_id: str, spec: ToolSpec, call: ToolCall, problem_of: Callable[[Mapping[str, Any]], str]
+) -> ToolDecision:
     """Pause until a person answers {"decision": "approve"} (with "always": true for the rest of the run), {"decision": "edit", "arguments": {...}} or
     {"decision": "reject", "reason": "..."}. Anything else asks again, with the reason, and runs nothing.
+
+    Args:
+        step_id: of the step that asks.
+        spec: of the tool.
+        call: what the model wants of it.
+        problem_of: what is wrong with arguments, or "".
     """  # noqa: D205
     error: str | None = None
     while True:
@@ -68,8 +91,11 @@ def ask_person(step_id: str, spec: ToolSpec, call: ToolCall) -> ToolDecision:
         answer = interrupt(question)
         decision = read_decision(answer, call["args"])
         if isinstance(decision, ToolDecision):
-            return decision
-        error = decision
+            error = "" if decision.rejected else problem_of(decision.arguments)
+            if not error:
+                return decision
+        else:
+            error = decision
 
 
 def read_decision(answer: Any, arguments: dict[str, Any]) -> ToolDecision | str:

@@ -30,7 +30,8 @@ class StepAtWork:
         max_model_calls: of the step; the last one gets no tools.
         max_request_chars: of one model request.
         seconds: wall-clock seconds of the step; seconds_left: those that remain.
-        max_tokens: input and output tokens that the step may still use; None = no bound.
+        max_tokens: of the run, None = no bound; tokens_left: input and output tokens that it may still use, what all
+            its steps at work have used taken off.
         approvals: what a person has allowed for the whole run.
         sources: gives what the step may cite: its own sources, and those that its dependencies carry.
         known_texts: gives what may name web addresses: the objective, and results of this step and its dependencies.
@@ -51,6 +52,7 @@ class StepAtWork:
     seconds: float
     seconds_left: Callable[[], float]
     max_tokens: int | None
+    tokens_left: Callable[[], int | None]
     approvals: Approvals
     sources: Callable[[], Mapping[str, Source]]
     known_texts: Callable[[], Awaitable[list[str]]]

@@ -3,7 +3,6 @@
 Stands inside ToolRetryMiddleware, so that it sees every retry. Counts live in the ledger, not here.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,12 +19,14 @@ from agents.failures import one_line, tool_error_type
 from agents.ledger import StepLedger
 from agents.middleware.approval import ask_person
 from agents.middleware.at_work import StepAtWork, at_work
+from agents.middleware.bodies import release_behind, run_body
 from agents.middleware.notices import end_notice, soft_notice
 from agents.middleware.repeats import goes_in_circles, repeated_result
 from schemas.errors import LimitReached, StorageError
 from schemas.events import ToolFinished, ToolStarted
 from schemas.evidence import ErrorType
 from schemas.plan import validation_lines
+from tools.own_thread import bodies_noted
 from tools.registry import ToolRegistry, ToolSpec
 
 ToolResult = ToolMessage | Command[Any]
@@ -115,14 +116,24 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             return await self._refused(request, identity)
         approvals = at_work().approvals
         if not approvals.given(spec.name):
-            decision = ask_person(at_work().ledger.step_id, spec, request.tool_call)
+            decision = ask_person(
+                at_work().ledger.step_id,
+                spec,
+                request.tool_call,
+                lambda arguments: argument_problem(with_arguments(request, dict(arguments))),
+            )
             if decision.rejected:
                 return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
             if decision.always:
                 await approvals.allow(spec.name)
             request = with_arguments(request, decision.arguments)
-        async with at_work().exclusive:
-            return await self._run(request, handler, spec, identity)
+        exclusive = at_work().exclusive
+        await exclusive.acquire()
+        with bodies_noted() as bodies:
+            try:
+                return await self._run(request, handler, spec, identity)
+            finally:
+                release_behind(exclusive, bodies)
 
     async def _run(
         self, request: ToolCallRequest, handler: ToolHandler, spec: ToolSpec, identity: str
@@ -205,8 +216,9 @@ class ToolErrors(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 def tokens_are_spent(step: StepAtWork) -> bool:
-    """Return whether the step has used the tokens that the run had left."""
-    return step.max_tokens is not None and step.spent.tokens >= step.max_tokens
+    """Return whether the run has no tokens left."""
+    left = step.tokens_left()
+    return left is not None and left <= 0
 
 
 def failed_line(tool: str, error: str) -> str:
@@ -250,27 +262,6 @@ def argument_problem(request: ToolCallRequest) -> str:
     except ValidationError as error:
         return f"Wrong arguments for {request.tool_call['name']}: " + "; ".join(validation_lines(error)[:5])
     return ""
-
-
-async def run_body(call: Callable[[], Awaitable[ToolResult]], spec: ToolSpec) -> ToolResult:
-    """Await a tool body in a task of its own, so that one that ignores cancellation cannot hold up the step."""
-    task = asyncio.ensure_future(call())
-    try:
-        done, _ = await asyncio.wait({task}, timeout=spec.timeout_seconds)
-    except asyncio.CancelledError:
-        _abandon(task)
-        raise
-    if not done:
-        _abandon(task)
-        raise TimeoutError(f"{spec.name} took longer than its {spec.timeout_seconds:g} s")
-    if task.cancelled():  # by the tool itself: nobody has asked the step to stop
-        raise RuntimeError(f"{spec.name} ended by cancelling itself")
-    return task.result()
-
-
-def _abandon(task: "asyncio.Future[ToolResult]") -> None:
-    task.add_done_callback(lambda late: late.cancelled() or late.exception())  # a late error has no reader
-    task.cancel()
 
 
 def limit_error(ledger: StepLedger) -> ErrorType | None:
