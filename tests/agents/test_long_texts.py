@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from agents.long_texts import LONG_CHARS, read_beside
 from agents.pass_rule import Support, judge
-from agents.passages import SourceText
+from agents.passages import BLOCK, SourceText, plain
 from schemas.evidence import CriterionResult, Finding
 from schemas.plan import Step
 from tests.running import bench, of
@@ -76,3 +76,11 @@ async def test_a_page_of_megabytes_holds_up_no_other_step() -> None:
     assert of(out, "a").error_type == "unsupported_claim"
     assert "99999" in of(out, "a").detail
     assert stretch[0] < at_once / 2
+
+
+def test_a_text_in_blocks_is_the_same_text() -> None:
+    line = "Forty-one days, 四十一天, ﬁne print.\n"
+    text = line * (3 * BLOCK // len(line)) + "twelve"
+    assert plain(text) == "".join(plain(part) for part in text.splitlines(keepends=True))
+    assert plain(text).count("41 days, 41天, fine print.") == text.count("Forty")
+    assert plain(text).endswith("12")

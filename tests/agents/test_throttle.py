@@ -134,3 +134,10 @@ def test_one_gate_for_an_endpoint_with_the_latest_bounds() -> None:
     assert gate_of(("here", "model"), 2, 7) is first
     assert (first.at_once, first.rate and first.rate.per_minute) == (2, 7)
     assert gate_of(("there", "model"), 2, None) is not first
+
+
+async def test_two_bounds_for_one_endpoint_do_not_forget_its_last_minute() -> None:
+    for bound in (2, 3):
+        await pass_through(gate_of(("busy", "model"), 16, bound))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(pass_through(gate_of(("busy", "model"), 16, 2)), 0.05)

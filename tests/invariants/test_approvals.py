@@ -122,7 +122,7 @@ async def test_invariant_18_a_write_that_took_too_long_ends_before_the_next_one_
     running = asyncio.create_task(b.run(max_replans=0, autonomy="all"))
     state: dict[str, Any] = {}
     while not state.get("evidence"):  # the one that took too long has given up; the other one waits
-        await asyncio.sleep(0.02)  # noqa: ASYNC110 - what is stored is looked at from outside
+        await asyncio.sleep(0.02)
         state = await b.values()
     assert log == ["begin a"]
     late.set()

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 
 from tests.conftest import Look
 from tests.running import Bench, bench, of
-from tests.scripted import call, calls, finding, look, plan, review, step
+from tests.scripted import Asked, ScriptedModel, call, calls, finding, look, plan, review, step
 
 
 def costs(message: AIMessage, tokens: int) -> AIMessage:
@@ -79,3 +79,17 @@ async def test_questions_that_spend_them_are_not_planned_again_unasked(questions
     assert asked(b)[0] == 1
     if questions == "assume":
         assert (out["status"], out["stop_reason"]) == ("failed", "not_recoverable")
+
+
+async def test_steps_at_work_together_share_what_is_left() -> None:
+    ids = [f"s{n}" for n in range(4)]
+
+    def works(asked: Asked) -> AIMessage:
+        done, step_id = len(asked.messages), asked.brief["step"]["id"]
+        message = look(f"c{done}", f"{step_id} {done}") if "look" in asked.tools else finding(step_id, "s1")
+        return costs(message, 40)
+
+    b = bench(*map(step, ids), worker=ScriptedModel(always=works), tools=[Look().tool()])
+    out = await b.run(max_tokens=100)
+    # A request that is under way has not told its cost yet, and each step may conclude: one of each beyond the bound.
+    assert 100 <= out["usage"].tokens < 100 + 2 * len(ids) * 40

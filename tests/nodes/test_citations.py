@@ -40,12 +40,19 @@ KNOWN = [
         ("详见https://e.test/2。", "详见[1]。", ["s2"], []),
         ("See [it](https://e.test/2).", "See it [1].", ["s2"], []),
         ("- [ ] a\n- [x] b", "- [ ] a\n- [x] b", [], []),
+        ("A [^9].\n\n[^9]:\n", "A.", [], []),
         ("", "", [], []),
     ],
 )
 def test_citations(text: str, result: str, used: list[str], dropped: list[str]) -> None:
     checked = check_citations(text, KNOWN)
     assert (checked.text, [s.id for s in checked.sources], checked.dropped) == (result, used, dropped)
+
+
+@pytest.mark.parametrize("text", ["It is 9.[^1]\n\n[^1]:\n    A book, p. 4", "It is 9 (source: .)"])
+def test_invariant_08_a_citation_of_nothing_is_none_of_a_source_without_a_title(text: str) -> None:
+    nameless = KNOWN[0].model_copy(update={"title": "", "locator": " "})
+    assert check_citations(text, [nameless]).sources == []
 
 
 pieces = st.lists(
