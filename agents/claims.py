@@ -21,7 +21,8 @@ MARKS = re.compile(
 )
 # A quotation is one piece, however many sentences it has, and ends one if it ends with a full stop; a citation belongs
 # to the sentence before it, but on a line of its own to what follows.
-_QUOTATION = r"“[^“”\n]{0,2000}”|「[^「」\n]{0,2000}」"
+# It may hold another one.
+_QUOTATION = r"“(?:[^“”\n]|“[^“”\n]{0,2000}”){0,2000}”|「(?:[^「」\n]|「[^「」\n]{0,2000}」){0,2000}」"
 _SENTENCE = re.compile(
     rf"(?:{_QUOTATION}|[^\n。！？])*?"
     r"(?:[。！？]{1,9}[”」』）\"]{0,3}|(?<=[.!?。！？][”」])|[.!?][\")]{0,3}(?=\s|$)|(?=\n)|$)(?:[ \t]{0,3}[\[【]\d{1,9}[\]】])*"

@@ -158,6 +158,10 @@ class Board:
         self.version, self.created_by, self.phase = event.version, event.created_by, "working"
         self.goal = one_line(str(event.plan.get("goal") or ""), 300)
         self.reason, self.lint = one_line(event.reason, 300), [one_line(line, 300) for line in event.lint]
+        named = {str(step.get("id", "")) for step in _steps(event.plan)}
+        for step_id in [row.step_id for row in self.rows.values() if row.state == "waiting"]:
+            if step_id not in named:  # of a plan that a person turned down or edited
+                del self.rows[step_id]
         for step in _steps(event.plan):
             row = self.row(str(step.get("id", "")))
             row.task = one_line(str(step.get("task", "")), 300)

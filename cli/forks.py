@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
@@ -71,7 +72,7 @@ def _tell(screen: Screen, new: Forked, source: str, at: int) -> None:
         screen.line(say("fork.kept", steps=", ".join(new.kept)))
     if new.open:
         screen.line(say("fork.open", steps=", ".join(new.open)))
-    screen.line(say("fork.resume" if new.next else "fork.ended", thread=name))
+    screen.line(say("fork.resume" if new.next else "fork.ended", thread=quote(name)))
 
 
 def _read(raw: Any) -> Edit:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
@@ -176,7 +177,7 @@ def print_history(screen: Screen, thread_id: str, rows: Sequence[Entry], *, as_j
     header = [say(f"history.{name}") for name in ("step", "at", "node", "changes", "next")]
     screen.table(header, [_cells(row, say) for row in rows], numbers=(0,), wraps=(3,))
     screen.line()
-    screen.line(say("history.how", thread=one_line(thread_id)), "dim")
+    screen.line(say("history.how", thread=quote(one_line(thread_id))), "dim")
 
 
 def _cells(row: Entry, say: Texts) -> tuple[str, ...]:

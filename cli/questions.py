@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, cast
 
 from rich.text import Text
@@ -94,13 +95,14 @@ def how_to_answer(screen: Screen, thread_id: str, questions: Sequence[Paused]) -
     say, named = screen.say, {kind_of(question) for question in questions}
     words = [say(f"kind.{kind}") if kind in _ASKERS else one_line(kind, 40) for kind in sorted(named)]
     lines = [say("wait.head", thread=thread_id, kind=", ".join(words))]
+    thread = quote(thread_id)
     for kind in sorted(named):
-        lines += say(f"wait.{kind}" if kind in _ASKERS else "wait.other", thread=thread_id).splitlines()
+        lines += say(f"wait.{kind}" if kind in _ASKERS else "wait.other", thread=thread).splitlines()
     calls = [question for question in questions if kind_of(question) == "tool_approval"]
     if len(calls) > 1:
         lines += [say("wait.id", id=q.interrupt_id[:_ID_CHARS], **_call(q.question)) for q in calls]
     if askable(questions):
-        lines.append(say("wait.terminal", thread=thread_id))
+        lines.append(say("wait.terminal", thread=thread))
     return [Text(line) for line in lines]
 
 

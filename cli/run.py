@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from langgraph.types import Command
@@ -145,7 +146,7 @@ class Run:
         except Stopped as stopped:
             # Before the first event nothing is stored that could go on.
             key = "run.stopped" if self._board.phase != "starting" else "run.stopped_early"
-            self._screen.note(self._screen.say(key, thread=self._thread))
+            self._screen.note(self._screen.say(key, thread=quote(self._thread)))
             return stopped.exit_code
         seen = await look(self._graph, self._thread)
         if isinstance(task, Command) and not self._ask:

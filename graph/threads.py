@@ -159,6 +159,8 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
             await self._settle(thread_id)
             raise NothingToResume(f"thread {thread_id!r} {problem}")
         await self._warn_if_forgotten(thread_id, state)
+        if state.values.get("objective"):
+            await self._put(thread_id, **summary_fields(state) | {"status": "running"})
         return answering(cast("Command[Any] | None", input), state), self._own_context(state, context)
 
     async def _warn_if_forgotten(self, thread_id: str, state: StateSnapshot) -> None:
@@ -203,6 +205,9 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
 
     async def _put(self, thread_id: str, **fields: Any) -> None:
         key = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
+        known = await self._index_store().aget(INDEX, key)
+        if known is not None and {**known.value, **fields} == known.value:
+            return  # nothing has happened to the thread
         value = {"thread_id": clean_text(thread_id), "updated_at": datetime.now(UTC).isoformat(), **fields}
         await self._index_store().aput(INDEX, key, value, index=False)
 

@@ -9,7 +9,7 @@ from agents.brief import brief_text
 from agents.outline import outline, repair_outline
 from agents.prompts import prompt
 from nodes.readiness import tool_budget_left
-from nodes.verdict import all_steps, open_failures
+from nodes.verdict import all_steps, is_usable, open_failures
 from schemas.evidence import Evidence, Source
 from schemas.plan import Plan, Step
 from schemas.state import TaskState, latest
@@ -126,7 +126,7 @@ def _reviewed(step: Step, record: Evidence) -> dict[str, Any]:
 
 
 def writer_brief(state: TaskState, cited: Sequence[Source], language: str) -> dict[str, Any]:
-    """Return the writer's view: findings of passed steps and the numbered sources. No task texts: they are no evidence."""
+    """Return the writer's view: usable findings and the numbered sources. No task texts: they are no evidence."""
     numbers = {source.id: n for n, source in enumerate(cited, start=1)}
     review = state["review"]
     return {
@@ -138,6 +138,7 @@ def writer_brief(state: TaskState, cited: Sequence[Source], language: str) -> di
                 "reasoning": e.reasoning,
                 "cite": [numbers[i] for i in e.source_ids if i in numbers],
             }
+            | ({} if e.passed else {"not_found": [c.criterion for c in e.criteria if not c.met]})
             for e in usable(state)
         ],
         "sources": [
@@ -150,13 +151,13 @@ def writer_brief(state: TaskState, cited: Sequence[Source], language: str) -> di
 
 
 def usable(state: TaskState) -> list[Evidence]:
-    """Return the evidence that passed, in the order of the plans' steps."""
+    """Return the evidence that the answer may be made of, in the order of the plans' steps: see `is_usable`."""
     records = latest(state["evidence"])
-    return [records[i] for i in all_steps(state["plans"]) if i in records and records[i].passed]
+    return [records[i] for i in all_steps(state["plans"]) if i in records and is_usable(records[i])]
 
 
 def cited_sources(state: TaskState) -> list[Source]:
-    """Return the sources that passed evidence cites, in that order, each once."""
+    """Return the sources that usable evidence cites, in that order, each once."""
     known: dict[str, Source] = {}
     for source in state["sources"]:
         known.setdefault(source.id, source)

@@ -208,4 +208,13 @@ def final_status(state: TaskState, reason: StopReason) -> Status:
         return "cancelled"
     if reason == "approved":
         return "completed"
-    return "partial" if any(e.passed for e in state["evidence"]) else "failed"
+    return "partial" if any(map(is_usable, state["evidence"])) else "failed"
+
+
+def is_usable(record: Evidence) -> bool:
+    """Return whether an answer may be made of a record: it passed; or it has found, with sources, a part of what was asked.
+
+    The replan looks for the rest alone: what is left out here would be lost.
+    """
+    partly = record.error_type == "criteria_unmet" and any(c.met for c in record.criteria)
+    return record.passed or (partly and bool(record.source_ids))

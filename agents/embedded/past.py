@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from agents.embedded.match import Block, blocks_in
 from agents.embedded.offered import Offered
 from agents.embedded.requests import clean
+from tools.results import drafts_from
 
 Call = tuple[str, dict[str, Any]]
 SQL, READ = "sql", "source_id"  # the parameters that tell such a tool
@@ -96,7 +97,11 @@ def read_past(messages: Sequence[BaseMessage]) -> Past:
 
 def _blocks(message: ToolMessage) -> list[Block]:
     """Return a result's sources; where its artifact lists them, a header that the text merely quotes is none."""
-    found = blocks_in(clean(message.text))
+    # A tool of one's own answers with objects.
+    found = blocks_in(clean(message.text)) or [
+        Block(d["source_id"], d["title"], d["locator"], clean(d["text"]))
+        for d in drafts_from(message.text, None)
+    ]
     artifact = message.artifact
     if isinstance(artifact, list) and artifact:
         listed: set[str] = {str(d.get("source_id")) for d in artifact if isinstance(d, dict)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -167,6 +167,7 @@ def test_a_step_of_ordinary_size_is_held_in_a_moment() -> None:
         ("“A。B。” [6]\n然后。", ["“A。B。” [6]", "\n然后。"]),
         ("“A。” [1] “B。” [2]", ["“A。” [1]", " “B。” [2]"]),
         ("He said “One. Two.” [3] Then.", ["He said “One. Two.” [3]", " Then."]),
+        ("“A。“B。” C。” [4] D。", ["“A。“B。” C。” [4]", " D。"]),
         ("It ends.\n\n[1] opens. On.", ["It ends.", "\n\n", "[1] opens.", " On."]),
         ("“never closed。 Next", ["“never closed。", " Next"]),
     ],

@@ -132,3 +132,9 @@ def test_a_run_that_goes_on_begins_with_what_is_done() -> None:
     board.seed(Plan(steps=steps), evidence)
     assert [row.state for row in board.rows.values()] == ["passed", "skipped", "waiting"]
     assert (board.rows["a"].seconds, board.finished, board.tool_calls) == (2, 2, 2)
+
+
+def test_steps_of_a_plan_that_a_person_turned_down_are_gone(board: Board) -> None:
+    board.apply(planned(step("a"), step("b", "a"), step("c", "b")))
+    board.apply(planned(step("a"), step("d", "a"), version=2))
+    assert list(board.rows) == ["a", "d"]

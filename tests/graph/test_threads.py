@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from langgraph.types import Command
 
 from graph import open_graph
+from graph.locks import ThreadLocks
 from graph.persistence import Kept
 from graph.threads import TaskGraph
 from schemas.errors import InputError, NothingToResume, ThreadBusy
@@ -280,3 +282,25 @@ async def test_invariant_13_an_answer_that_is_delivered_again_is_not_taken_twice
     assert (await b.graph.ainvoke(approve, sent_in("run-2")))["status"] == "completed"
     with pytest.raises(NothingToResume):
         await b.graph.ainvoke(approve, sent_in("run-3"))
+
+
+async def test_a_run_killed_after_its_answer_was_taken_is_listed_as_interrupted(where: Kept) -> None:
+    tool = Held()
+    b = one_step(tool, **built_on(where))
+    await b.run(review_plan="first")
+    going = asyncio.create_task(b.go_on(Command(resume={"decision": "approve"})))
+    await tool.running.wait()
+    # What another process reads while this one is at work, and would read if it were killed now.
+    graph = one_step(tool, **built_on(replace(where, locks=ThreadLocks()))).graph
+    assert [t.status for t in await graph.threads()] == ["interrupted"]
+    tool.release.set()
+    await going
+
+
+async def test_a_refused_resume_leaves_the_thread_as_it_was(where: Kept) -> None:
+    b = one_step(Look(), **built_on(where))
+    await b.run()
+    before = await b.graph.threads()
+    with pytest.raises(NothingToResume):
+        await b.go_on()
+    assert await b.graph.threads() == before

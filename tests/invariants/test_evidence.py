@@ -13,7 +13,7 @@ from schemas.evidence import Evidence
 from schemas.plan import Step
 from tests.conftest import Look
 from tests.running import bench, of
-from tests.scripted import ScriptedModel, call, calls, finding, look, review, step
+from tests.scripted import ScriptedModel, call, calls, finding, look, plan, review, step
 
 
 def criterion(text: str, met: bool = True) -> dict[str, Any]:
@@ -298,3 +298,33 @@ async def test_invariant_03_a_worker_without_any_model_answer_is_still_evidence(
     out = await b.run()
     assert of(out, "a").error_type == "schema"
     assert out["final_answer"]
+
+
+async def test_invariant_06_what_a_step_found_before_it_failed_on_the_rest_is_in_the_answer() -> None:
+    wanted = step("a", success_criteria=["price known", "complaints known"])
+    half = finding(
+        "a",
+        "s1",
+        summary="text about q",
+        criteria=[criterion("price known"), criterion("complaints known", met=False)],
+    )
+    rest = step("a2", replaces="a", success_criteria=["complaints known"])
+    none = finding("a2", criteria=[criterion("complaints known", met=False)])
+    b = bench(
+        planner=[plan(wanted), plan(rest)],
+        work={"a": [look(), half], "a2": [look(query="again"), none]},
+        tools=[Look().tool()],
+        writer=AIMessage("It is text about q [1]."),
+    )
+    out = await b.run(max_replans=1)
+    assert (out["status"], [s.id for s in out["sources"]]) == ("partial", ["s1"])
+    assert "It is text about q [1]." in out["final_answer"]
+    (found,) = b.writer.asked[0].brief["findings"]
+    assert (found["step_id"], found["cite"], found["not_found"]) == ("a", [1], ["complaints known"])
+    assert "complaints known" in out["final_answer"]
+
+
+async def test_a_step_that_found_nothing_of_what_was_asked_has_no_part_in_the_answer() -> None:
+    none = finding("a", "s1", criteria=[criterion("a is known", met=False)])
+    out = await bench(step("a"), work={"a": [look(), none]}, tools=[Look().tool()]).run(max_replans=0)
+    assert out["status"] == "failed"

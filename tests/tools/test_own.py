@@ -7,8 +7,10 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool, tool
 
+from graph import build_graph
+from graph.settings import Settings
 from schemas.errors import SettingsError
 from tools import own
 from tools.own import own_tools
@@ -238,3 +240,14 @@ async def test_the_metadata_of_a_tool_limits_it():
     assert found is not look
     assert await found.ainvoke({"query": "q"}) == "q"
     assert len(shared_limit("its_module:look/look", 1000)._turns) == 1
+
+
+async def test_a_tool_of_ones_own_that_answers_with_an_object_is_understood_without_a_model() -> None:
+    def stock(article: str) -> dict[str, str]:
+        """Look up how many pieces of an article are in stock."""
+        return {"source_id": f"stock-{article}", "text": "17 pieces"}
+
+    graph = build_graph(tools=[StructuredTool.from_function(stock)], settings=Settings(agent_model=None))
+    out = await graph.ainvoke({"objective": "How many pieces of A-17 are there?"})
+    assert (out["status"], [s.id for s in out["sources"]]) == ("completed", ["stock-A-17"])
+    assert "“17 pieces” [1]" in out["final_answer"]
