@@ -24,6 +24,8 @@ from tools.artifacts import ArtifactStore
 from tools.results import SourceDraft, clean_text, cut, drafts_from
 
 EXCERPT_CHARS = 400
+# The row that holds the seconds worked before a pause; ids of calls begin with a digit.
+WORKED = "~worked"
 SILENT = ("", "[]", "{}", "null", "none", '""')
 
 
@@ -61,10 +63,12 @@ class StepLedger:
         self.records: dict[str, CallRecord] = {}
         self.replayed: set[str] = set()
         self.closed: ErrorType | None = None
+        self.worked = 0.0
 
     def restore(self, recorded: Sequence[Mapping[str, Any]]) -> None:
         """Take up what an interrupted run of this attempt has recorded."""
-        records = [CallRecord.model_validate(value) for value in recorded]
+        self.worked = max((float(value[WORKED]) for value in recorded if WORKED in value), default=0.0)
+        records = [CallRecord.model_validate(value) for value in recorded if WORKED not in value]
         self.records = {record.id: record for record in sorted(records, key=lambda record: record.id)}
         self.replayed = {record.id for record in records if record.state != "running"}
         for record in records:
@@ -200,6 +204,10 @@ class StepLedger:
             record = [*self.records.values()][-1]
             record.answers |= answers
             await self._save(record)
+
+    async def pause(self, seconds: float) -> None:
+        """Store the seconds that the attempt has worked up to now: the wait for a person is free, they are not."""
+        await self._store.aput(self._namespace, WORKED, {WORKED: seconds}, index=False)
 
     async def _save(self, record: CallRecord) -> None:
         await self._store.aput(self._namespace, record.id, record.model_dump(mode="json"), index=False)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from pydantic import BaseModel
 
 from agents.brief import brief_text
@@ -91,7 +91,7 @@ class Attempt:
         self.step, self.limits = self.task["step"], self.task["limits"]
         self.started_at = self.now()
         allowed = self.limits.step_seconds(self.step.timeout_seconds)
-        self.seconds = max(0.01, min(allowed, self.task["seconds_left"]))
+        self.seconds = max(0.01, min(allowed, self.task["seconds_left"]) - self.ledger.worked)
         self.deadline = self.parts.clock() + self.seconds
         self.work = StepAtWork(
             ledger=self.ledger,
@@ -122,6 +122,13 @@ class Attempt:
             GraphBubbleUp, CancelledError: LangGraph's signals and cancellation pass through; nothing else does,
             but StorageError: a failed database says nothing of the step, which a resume takes up again.
         """
+        try:
+            return await self._run(config)
+        except GraphInterrupt:
+            await self.ledger.pause(self.ledger.worked + self.seconds - self.seconds_left())
+            raise
+
+    async def _run(self, config: RunnableConfig) -> StepOutcome:
         finding, error_type, detail = await self._work(config)
         texts = await self._texts() if finding is not None else []
         judged = partial(self._evidence, finding, error_type, detail, texts)
@@ -130,7 +137,7 @@ class Attempt:
             evidence = await self._checked(evidence)
         cited = {*evidence.source_ids}
         sources = [source for source in self.ledger.sources.values() if source.id in cited]
-        usage = self.work.spent + Usage(tool_calls=self.ledger.used)
+        usage = self.work.spent + Usage(tool_calls=self.ledger.used, seconds=self.ledger.worked)
         return StepOutcome(evidence, sources, usage)
 
     async def _work(self, config: RunnableConfig) -> tuple[Finding | None, ErrorType | None, str]:

@@ -11,7 +11,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 
 from tests.conftest import Look
-from tests.running import Bench, bench, of
+from tests.running import Bench, bench, config, context, of
 from tests.scripted import call, calls, finding, look, plan, step
 
 ALWAYS = {"decision": "approve", "always": True}
@@ -128,3 +128,29 @@ async def test_invariant_18_a_write_that_took_too_long_ends_before_the_next_one_
     late.set()
     await asyncio.gather(ending, running)
     assert log == ["begin a", "end a", "begin b", "end b"]
+
+
+async def test_what_a_step_worked_before_it_waited_for_a_person_counts_against_its_time() -> None:
+    seconds = [1000.0]
+    tool, slow = Look("save", permission="write"), Look()
+    slow.before = lambda query: seconds.__setitem__(0, seconds[0] + 40)
+    work = {"a": [look(), look("c2", "x", tool="save"), finding("a", "s1")]}
+    b = bench(
+        step("a", tools=["look", "save"]),
+        work=work,
+        tools=[tool.tool(), slow.tool()],
+        parts={"clock": lambda: seconds[0]},
+    )
+    limits = context(step_timeout_cap=60, mode="plan")
+    await b.graph.ainvoke({"objective": "x"}, config(), context=limits)
+    seconds[0] += 5000  # a person takes their time: that is free
+    events = [
+        event
+        async for event in b.graph.astream(
+            Command(resume={"decision": "approve"}), config(), stream_mode="custom"
+        )
+    ]
+    (again,) = [event for event in events if event["type"] == "step_started"]
+    assert again["timeout_seconds"] == pytest.approx(20)
+    values = await b.values()
+    assert (values["status"], values["usage"].seconds) == ("completed", pytest.approx(40))
