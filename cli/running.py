@@ -14,8 +14,10 @@ from cli.limits import context_of
 from cli.options import AsJson, Docs, Mcp, Own, Root, Thread, Web, Workspace
 from cli.printable import from_argument
 from schemas.context import Autonomy, Mode, OnGaps, ReviewPlan
+from schemas.errors import InputError
 
 commands = typer.Typer()
+MOST_THREAD_CHARS = 200
 
 
 def new_thread_id() -> str:
@@ -77,6 +79,8 @@ def _run(
     from cli.terms import Terms
 
     thread = from_argument(thread) if thread is not None else None
+    if thread is not None and not (thread.strip() and len(thread) <= MOST_THREAD_CHARS):
+        raise InputError(screen.say("run.thread_id", most=MOST_THREAD_CHARS))
     if thread is None:
         thread = new_thread_id()
         (screen.note if as_json else screen.line)(screen.say("run.thread", thread=thread))

@@ -82,6 +82,7 @@ EN: dict[str, str] = {
     "show.reasoning": "passed by reasoning alone, without a source",
     "show.calls": "attempt {attempt}, tool calls {tools}, model calls {models}, {seconds} s",
     "show.source": "source",
+    "run.thread_id": "--thread: a thread id has 1 to {most} characters",
     "show.unknown": "no thread {thread}; planweave threads lists them",
     "show.not_planned": "thread {thread} has no plan",
     "threads.none": "no threads yet; planweave run OBJECTIVE starts one",

@@ -78,6 +78,7 @@ ZH: dict[str, str] = {
     "show.reasoning": "仅凭推理通过，没有来源",
     "show.calls": "第 {attempt} 次尝试，工具调用 {tools} 次，模型调用 {models} 次，{seconds} 秒",
     "show.source": "来源",
+    "run.thread_id": "--thread：线程名应为 1 到 {most} 个字符",
     "show.unknown": "没有线程 {thread}；用 planweave threads 查看全部",
     "show.not_planned": "线程 {thread} 没有计划",
     "threads.none": "还没有线程；用 planweave run 目标 开始一个",

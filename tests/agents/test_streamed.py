@@ -17,7 +17,12 @@ from tests.scripted import step
 TEXTS = st.text(alphabet='ab{}[]",:\\/\n 中文价格🚀', max_size=20)
 STEPS = st.lists(
     st.fixed_dictionaries(
-        {"id": TEXTS, "task": TEXTS, "depends_on": st.lists(TEXTS, max_size=2), "n": st.integers()}
+        {
+            "id": TEXTS,
+            "task": TEXTS,
+            "depends_on": st.lists(TEXTS, max_size=2),
+            "n": st.integers(-(2**63) + 1, 2**63 - 1),
+        }
     ),
     max_size=5,
 )
