@@ -13,7 +13,7 @@ from agents.ledger import StepLedger
 from agents.worker import Attempt
 from nodes.dataflow import Finished
 from nodes.early_flow import EarlyFlow
-from nodes.execute import Lane, finished
+from nodes.execute import Lane, cancelled, finished
 from nodes.readiness import Grant
 from schemas.evidence import Evidence, Usage
 
@@ -54,12 +54,8 @@ class EarlyLane(Lane):
                 for task in self.tasks & done:
                     self._settle(task)
                 self.tasks -= done
-        except asyncio.CancelledError:
-            ending = [*self.tasks, *([waiting] if waiting else [])]
-            for task in ending:
-                task.cancel()
-            await asyncio.gather(*ending, return_exceptions=True)
-            raise
+        finally:
+            await cancelled([*self.tasks, *([waiting] if waiting else [])])
 
     def _retell(self) -> None:
         """Tell of steps that an earlier life has finished, once this life's plan has them too."""

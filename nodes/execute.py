@@ -5,6 +5,7 @@ Whatever happens in a step becomes evidence; one step never costs another its wo
 
 import asyncio
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,11 +106,8 @@ class Lane:
                     self._settle(task)
                 if self.failure is None:
                     self._start(self.flow.take(), announce=True)
-        except asyncio.CancelledError:
-            for task in self.tasks:
-                task.cancel()
-            await asyncio.gather(*self.tasks, return_exceptions=True)
-            raise
+        finally:  # cancelled, or by a fault of our own: no step outlives its lane
+            await cancelled(self.tasks)
         if self.failure is not None:
             raise self.failure
         if self.questions:
@@ -195,6 +193,13 @@ class Lane:
             flow.now,
             flow.tokens_left,
         )
+
+
+async def cancelled(tasks: "Collection[asyncio.Task[Any]]") -> None:
+    """Cancel tasks, and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def worker_config(config: RunnableConfig, key: str) -> RunnableConfig:

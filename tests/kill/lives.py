@@ -184,6 +184,8 @@ class Remains:
         """Take down what the Store says after a kill; return whether a tool body was at work."""
         starts = self.starts()
         for record in self.kept("ledger"):
+            if "arguments" not in record:  # the seconds before a pause
+                continue
             name = json.loads("{" + record["arguments"] + "}")["query"]
             if record["runs"] < starts[name]:
                 self.uncounted.append(name)
