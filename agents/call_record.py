@@ -47,8 +47,7 @@ def whole(arguments: Mapping[str, Any]) -> str:
 
 def shown(arguments: Mapping[str, Any]) -> str:
     """Return arguments as one short line."""
-    text = json.dumps(arguments, ensure_ascii=False, default=str, sort_keys=True)[1:-1]
-    return clean_text(text)[:ARGUMENT_CHARS]
+    return clean_text(whole(arguments)[1:-1])[:ARGUMENT_CHARS]
 
 
 def urls_in(text: str) -> str:

@@ -1,15 +1,16 @@
 """Machine checks and Python verifiers: rule 3 of the pass rule."""
 
-import asyncio
 import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
+from agents.bodies import run_body
 from agents.failures import one_line
 from agents.patterns import matches
 from schemas.errors import StorageError
@@ -65,16 +66,8 @@ async def verdict_of(name: str, verify: Callable[..., Any], *args: Any) -> str:
     Raises:
         GraphBubbleUp, StorageError: LangGraph's signals, and a failed database, pass through.
     """
-    task = asyncio.ensure_future(_answer(verify, *args))
     try:
-        await asyncio.wait({task})
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    if task.cancelled():  # by itself: nobody has asked the step to stop
-        return f"{name} failed: it ended by cancelling itself"
-    try:
-        answer = task.result()
+        answer = await run_body(partial(staying(_answer), verify, *args), name)
     except (GraphBubbleUp, StorageError):
         raise
     except Exception as error:  # noqa: BLE001 - a verifier is foreign code
@@ -86,14 +79,9 @@ async def verdict_of(name: str, verify: Callable[..., Any], *args: Any) -> str:
 
 async def _answer(verify: Callable[..., Any], *args: Any) -> Any:
     """Return what a verifier answers: a sync one works in a thread, where it holds up no other step."""
-    if inspect.iscoroutinefunction(verify) or inspect.iscoroutinefunction(type(verify).__call__):
-        return await staying(verify)(*args)
-    answer = await threaded(verify)(*args)
-    return await staying(_awaited)(answer) if inspect.isawaitable(answer) else answer
-
-
-async def _awaited(answer: Awaitable[Any]) -> Any:
-    return await answer
+    is_async = inspect.iscoroutinefunction(verify) or inspect.iscoroutinefunction(type(verify).__call__)
+    answer = verify(*args) if is_async else await threaded(verify)(*args)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 async def _check(check: Check, evidence: Evidence, tools: Tools) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.claims import letters, number_key, sentences
+from agents.claims import letters, number_key, number_keys, sentences
 from agents.embedded.text import units
 from agents.numerals import in_digits
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _MONEY = re.compile(
     r"(?i)[$€£¥￥]|元|\b(?:usd|eur|gbp|cny|rmb|dollars?|euros?|pounds?|yuan)\b|\bpric|\bcosts?\b|\bfees?\b|价|费"
 )
@@ -76,11 +75,6 @@ def speaks_of_money(text: str) -> bool:
     return bool(_MONEY.search(text))
 
 
-def numbers_in(text: str) -> set[str]:
-    """Return the numbers of a text, as number_key writes them."""
-    return {number_key(number) for number in _NUMBER.findall(text)}
-
-
 @dataclass
 class Passage:
     """One sentence or line; `above` is the heading and the table head that it stands under."""
@@ -101,7 +95,7 @@ class Passage:
     @cached_property
     def figures(self) -> frozenset[str]:
         """The numbers of the passage, as number_key writes them."""
-        return frozenset(numbers_in(self.text))
+        return frozenset(number_keys(self.text))
 
     @cached_property
     def speaks_of_money(self) -> bool:
@@ -146,7 +140,7 @@ class Passages:
     def _lines_by_figure(self) -> dict[str, list["_Line"]]:
         index: dict[str, list[_Line]] = {}
         for line in self._lines:
-            for key in numbers_in(line.text):
+            for key in number_keys(line.text):
                 index.setdefault(key, []).append(line)
         return index
 

@@ -158,11 +158,11 @@ class Board:
         self.version, self.created_by, self.phase = event.version, event.created_by, "working"
         self.goal = one_line(str(event.plan.get("goal") or ""), 300)
         self.reason, self.lint = one_line(event.reason, 300), [one_line(line, 300) for line in event.lint]
-        named = {str(step.get("id", "")) for step in _steps(event.plan)}
-        for step_id in [row.step_id for row in self.rows.values() if row.state == "waiting"]:
-            if step_id not in named:  # of a plan that a person turned down or edited
-                del self.rows[step_id]
-        for step in _steps(event.plan):
+        steps = _steps(event.plan)
+        named = {str(step.get("id", "")) for step in steps}
+        # What still waits and is not named is of a plan that a person turned down or edited.
+        self.rows = {i: row for i, row in self.rows.items() if row.state != "waiting" or i in named}
+        for step in steps:
             row = self.row(str(step.get("id", "")))
             row.task = one_line(str(step.get("task", "")), 300)
             if step.get("replaces") in self.rows:

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from cli.kit import Kit
+from graph.choices import CHOICES
 from graph.runner import thread_config
 from schemas.context import RunContext
 
 if TYPE_CHECKING:
     from graph.threads import TaskGraph
 
-# The run's choices, which the state holds only once there is a plan.
-_CHOICES = "planweave_choices"
 # An update by hand may have left them out; a checkpoint before it has them.
 _LOOK_BACK = 20
 
@@ -33,7 +32,7 @@ class Terms:
         """Return the terms as they are stored."""
         stored = self.kit.metadata()
         if self.context is not None:
-            stored[_CHOICES] = self.context.model_dump_json(exclude_defaults=True)
+            stored[CHOICES] = self.context.model_dump_json(exclude_defaults=True)
         return stored
 
     def with_kit(self, kit: Kit) -> Self:
@@ -43,7 +42,7 @@ class Terms:
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Self:
         """Return the terms that a checkpoint has stored."""
-        choices = metadata.get(_CHOICES)
+        choices = metadata.get(CHOICES)
         return cls(Kit.of(metadata), RunContext.model_validate_json(choices) if choices else None)
 
 

@@ -79,8 +79,14 @@ class ThreadLocks:
     def _file_lock(self, thread_id: str) -> FileLock | None:
         if self._folder is None:
             return None
-        name = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
-        return FileLock(self._folder / f"{name}.lock", is_singleton=False, thread_local=False)
+        return FileLock(
+            self._folder / f"{thread_digest(thread_id)}.lock", is_singleton=False, thread_local=False
+        )
+
+
+def thread_digest(thread_id: str) -> str:
+    """Return a name for a thread: whatever its id is made of, and however long it is."""
+    return hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 async def _acquired_at_last(lock: FileLock) -> bool:

@@ -1,6 +1,5 @@
 """Threads: one run at a time, checked before anything is written; and a list of them."""
 
-import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing
@@ -14,11 +13,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore, PutOp
 from langgraph.types import Command, StateSnapshot
-from pydantic import ValidationError
 from typing_extensions import override
 
+from graph.choices import keep_choices, repeated_choices
 from graph.intake import task_input
-from graph.locks import ThreadLocks
+from graph.locks import ThreadLocks, thread_digest
 from graph.resuming import (
     FORGETFUL,
     answering,
@@ -34,7 +33,6 @@ from nodes.streamed import with_early
 from schemas.context import RunContext
 from schemas.errors import InputError, NothingToResume, StorageError
 from schemas.evidence import Usage
-from schemas.plan import validation_lines
 from schemas.state import TaskInput, TaskOutput, TaskState
 from tools.results import clean_text
 
@@ -44,9 +42,6 @@ INDEX = ("planweave", "threads")
 RECURSION_LIMIT = 5_000
 # LangGraph's old default, which some front ends still send: too low for our bounds.
 OLD_LIMIT = 25
-# Key of a run's choices in the metadata of its checkpoints. The state has them only from `plan` on, and a run that
-# is killed before that must not lose them.
-CHOICES = "planweave_choices"
 
 
 @dataclass(frozen=True)
@@ -148,12 +143,9 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         if not thread_id or not (input is None or isinstance(input, Command)):
             raise InputError("an objective is needed: pass {'objective': '...'}")
         state = await self.aget_state(config)
-        # Repeated with this life's checkpoints: the next life may find only those.
-        stored = cast("Mapping[str, Any]", state.metadata or {}).get(CHOICES)
-        if stored:
-            config["metadata"] = {**(config.get("metadata") or {}), CHOICES: stored}
+        context = repeated_choices(config, state) or context
         if delivered_again(config, state):
-            return None, self._own_context(state, context)
+            return None, context
         problem = nothing_to_resume(cast("Command[Any] | None", input), state)
         if problem:
             await self._settle(thread_id)
@@ -161,18 +153,13 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         await self._warn_if_forgotten(thread_id, state)
         if state.values.get("objective"):
             await self._put(thread_id, **summary_fields(state) | {"status": "running"})
-        return answering(cast("Command[Any] | None", input), state), self._own_context(state, context)
+        return answering(cast("Command[Any] | None", input), state), context
 
     async def _warn_if_forgotten(self, thread_id: str, state: StateSnapshot) -> None:
         if may_have_forgotten(cast("object", self.checkpointer), self.store, state):
             known = await self.parts.store.asearch(ledger_root(thread_id), limit=1)
             if not known:
                 logger.warning(FORGETFUL, thread_id)
-
-    @staticmethod
-    def _own_context(state: StateSnapshot, given: Any) -> Any:
-        stored = cast("Mapping[str, Any]", state.metadata or {}).get(CHOICES)
-        return RunContext.model_validate_json(stored) if stored else given
 
     async def _note(self, thread_id: str, input: dict[str, Any]) -> None:
         if thread_id:
@@ -188,7 +175,12 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
                 return
             if not state.tasks:
                 await self._forget(thread_id)
-            await self._put(thread_id, **summary_fields(state))
+            fields = summary_fields(state)
+            known = await self._index_store().aget(INDEX, thread_digest(thread_id))
+            if (
+                known is None or {**known.value, **fields} != known.value
+            ):  # else nothing has happened to the thread
+                await self._put(thread_id, **fields)
         except Exception as error:  # noqa: BLE001 - the run has ended as it has, whatever becomes of the list
             logger.warning("the list of threads is not up to date: %s", error)
 
@@ -204,12 +196,8 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         return cast("Any", self.store) or self.parts.store
 
     async def _put(self, thread_id: str, **fields: Any) -> None:
-        key = hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:32]
-        known = await self._index_store().aget(INDEX, key)
-        if known is not None and {**known.value, **fields} == known.value:
-            return  # nothing has happened to the thread
         value = {"thread_id": clean_text(thread_id), "updated_at": datetime.now(UTC).isoformat(), **fields}
-        await self._index_store().aput(INDEX, key, value, index=False)
+        await self._index_store().aput(INDEX, thread_digest(thread_id), value, index=False)
 
     async def drain(self) -> int:
         """Let running tool calls end and begin nothing more; then cancel the tasks that await runs, and resume them later.
@@ -259,23 +247,6 @@ class TaskGraph(CompiledStateGraph[TaskState, RunContext, TaskInput, TaskOutput]
         models = self.parts.models
         roles = ("planner", "worker", "reviewer", "writer")
         return {role: model_name(getattr(models, role)) for role in roles}
-
-
-def keep_choices(config: dict[str, Any], kwargs: dict[str, Any]) -> None:
-    """Store a new run's choices with its checkpoints; change `config` and `kwargs`.
-
-    Raises:
-        InputError: the context is not a RunContext, and cannot be read as one.
-    """
-    if kwargs.get("context") is None:
-        return
-    try:
-        context = RunContext.model_validate(kwargs["context"])
-    except ValidationError as error:
-        raise InputError("context: " + "; ".join(validation_lines(error))) from None
-    choices = context.model_dump_json(exclude_defaults=True)
-    config["metadata"] = {**(config.get("metadata") or {}), CHOICES: choices}
-    kwargs["context"] = context
 
 
 def summary_fields(state: StateSnapshot) -> dict[str, Any]:

@@ -58,9 +58,9 @@ def as_error(error: BaseException) -> Exception:
     """Return what is no ordinary error as one: SystemExit, a command-line parser's say, would end the whole process."""
     if isinstance(error, Exception):
         return error
-    code = f"({error.code})" if isinstance(error, SystemExit) else ""
-    what = f"tried to end the process: exit{code}" if code else f"raised {type(error).__name__}: {error}"
-    return RuntimeError(f"it {what}")
+    if isinstance(error, SystemExit):
+        return RuntimeError(f"it tried to end the process: exit({error.code})")
+    return RuntimeError(f"it raised {type(error).__name__}: {error}")
 
 
 def threaded(func: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:

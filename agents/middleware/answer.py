@@ -107,9 +107,8 @@ def next_turn(messages: Sequence[BaseMessage]) -> dict[str, Any] | None:
 
 
 def _bind_tokens(step: StepAtWork) -> None:
-    """Let one request through where the step's tokens are spent, to conclude; no further one."""
-    left = step.tokens_left()
-    if step.max_tokens is None or left is None or left > 0:
+    """Let one request through where the run's tokens are spent, to conclude; no further one."""
+    if step.max_tokens is None or not step.tokens_are_spent:
         return
     if step.concluding:
         raise LimitReached("max_tokens", step.max_tokens)

@@ -1,6 +1,6 @@
 """A person's yes for tools that write, execute or send."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -67,7 +67,7 @@ def is_answered() -> bool:
 
 
 def ask_person(
-    step_id: str, spec: ToolSpec, call: ToolCall, problem_of: Callable[[Mapping[str, Any]], str]
+    step_id: str, spec: ToolSpec, call: ToolCall, problem_of: Callable[[dict[str, Any]], str]
 ) -> ToolDecision:
     """Pause until a person answers {"decision": "approve"} (with "always": true for the rest of the run), {"decision": "edit", "arguments": {...}} or
     {"decision": "reject", "reason": "..."}. Anything else asks again, with the reason, and runs nothing.
@@ -90,12 +90,12 @@ def ask_person(
         }
         answer = interrupt(question)
         decision = read_decision(answer, call["args"])
-        if isinstance(decision, ToolDecision):
-            error = "" if decision.rejected else problem_of(decision.arguments)
-            if not error:
-                return decision
-        else:
+        if isinstance(decision, str):
             error = decision
+            continue
+        error = "" if decision.rejected else problem_of(decision.arguments)
+        if not error:
+            return decision
 
 
 def read_decision(answer: Any, arguments: dict[str, Any]) -> ToolDecision | str:

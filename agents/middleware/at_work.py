@@ -63,6 +63,12 @@ class StepAtWork:
     concluding: bool = False
     drain: Drain = field(default_factory=Drain)
 
+    @property
+    def tokens_are_spent(self) -> bool:
+        """Whether the run has no tokens left."""
+        left = self.tokens_left()
+        return left is not None and left <= 0
+
     def model_of(self, role: RoleModel) -> BaseChatModel:
         """Return the model that the step's next request goes to."""
         self.role = role

@@ -14,12 +14,12 @@ from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from typing_extensions import override
 
+from agents.bodies import release_behind, run_body
 from agents.call_record import CallRecord, call_identity, call_key
 from agents.failures import one_line, tool_error_type
 from agents.ledger import StepLedger
 from agents.middleware.approval import ask_person
-from agents.middleware.at_work import StepAtWork, at_work
-from agents.middleware.bodies import release_behind, run_body
+from agents.middleware.at_work import at_work
 from agents.middleware.notices import end_notice, soft_notice
 from agents.middleware.repeats import goes_in_circles, repeated_result
 from schemas.errors import LimitReached, StorageError
@@ -54,7 +54,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         step.requests = calls + 1
         if goes_in_circles(messages, self.registry):
             step.ledger.close("no_progress")
-        elif calls == step.max_model_calls - 1 or tokens_are_spent(step):
+        elif calls == step.max_model_calls - 1 or step.tokens_are_spent:
             step.ledger.close("model_limit")
         end = end_notice(step)
         if end and request.tools:
@@ -120,7 +120,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
                 at_work().ledger.step_id,
                 spec,
                 request.tool_call,
-                lambda arguments: argument_problem(with_arguments(request, dict(arguments))),
+                lambda arguments: argument_problem(with_arguments(request, arguments)),
             )
             if decision.rejected:
                 return self._answer(request, f"A person rejected this call: {decision.reason}", ok=False)
@@ -152,7 +152,7 @@ class ToolBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         at_work().emit(self._started(record))
         began = at_work().clock()
         try:
-            result = await run_body(lambda: handler(request), spec)
+            result = await run_body(lambda: handler(request), spec.name, spec.timeout_seconds)
         except GraphBubbleUp:
             await at_work().ledger.unrun(record)
             raise
@@ -213,12 +213,6 @@ class ToolErrors(AgentMiddleware[AgentState[Any], Any, Any]):
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong stays inside its step
             text = failed_line(call["name"], one_line(error))
             return ToolMessage(text, tool_call_id=str(call["id"]), name=call["name"], status="error")
-
-
-def tokens_are_spent(step: StepAtWork) -> bool:
-    """Return whether the run has no tokens left."""
-    left = step.tokens_left()
-    return left is not None and left <= 0
 
 
 def failed_line(tool: str, error: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graph.choices import CHOICES
 from graph.continuing import extend
-from graph.threads import CHOICES
 from nodes.extend import extension
 from schemas.errors import InputError, NothingToResume, ThreadBusy
 from tests.conftest import Look

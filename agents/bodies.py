@@ -1,27 +1,34 @@
-"""A tool's body, awaited within its time; one that takes too long is left behind, not forgotten."""
+"""Foreign code, a tool's or a verifier's, awaited within its time; what takes too long is left behind, not forgotten."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from tools.registry import ToolSpec
-
 T = TypeVar("T")
 
 
-async def run_body(call: Callable[[], Awaitable[T]], spec: ToolSpec) -> T:
-    """Await a tool body in a task of its own, so that one that ignores cancellation cannot hold up the step."""
+async def run_body(call: Callable[[], Awaitable[T]], name: str, seconds: float | None = None) -> T:
+    """Await a body in a task of its own, so that one that ignores cancellation cannot hold up the step.
+
+    Args:
+        call: begins the body.
+        name: whose it is.
+        seconds: that it may take; None = no bound of its own.
+
+    Raises:
+        TimeoutError: it took longer. RuntimeError: it cancelled itself. Exception: what it raises.
+    """
     task = asyncio.ensure_future(call())
     try:
-        done, _ = await asyncio.wait({task}, timeout=spec.timeout_seconds)
+        done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
         _abandon(task)
         raise
     if not done:
         _abandon(task)
-        raise TimeoutError(f"{spec.name} took longer than its {spec.timeout_seconds:g} s")
-    if task.cancelled():  # by the tool itself: nobody has asked the step to stop
-        raise RuntimeError(f"{spec.name} ended by cancelling itself")
+        raise TimeoutError(f"{name} took longer than its {seconds:g} s")
+    if task.cancelled():  # by itself: nobody has asked the step to stop
+        raise RuntimeError(f"{name} ended by cancelling itself")
     return task.result()
 
 
